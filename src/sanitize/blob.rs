@@ -10,22 +10,72 @@ use base64::{
 
 use super::readable;
 
-/// What text in Base64 stands for.
+/// A text that data in Base64 stands for.
 pub(super) struct Decoded {
     pub(super) text: String,
-    /// Whether it is Base64 of that text and nothing else, byte for byte.
+    /// Whether it is Base64 of that text and nothing else, byte for byte, and is read in no other way.
     pub(super) exact: bool,
+    /// `None`: it is UTF-8.
+    wide: Option<Wide>,
 }
 
-/// The text that this is Base64 of; `None` where no text comes of it. Readers are not strict: what is broken into lines, not
-/// padded, or of the other alphabet is decoded as most of them do, and bytes that are no UTF-8 stand for nothing.
-pub(super) fn decoded(encoded: &str) -> Option<Decoded> {
+/// How a text is UTF-16.
+#[derive(Clone, Copy)]
+struct Wide {
+    /// Whether the larger half of each unit comes first.
+    big: bool,
+    /// Whether a mark of that stands in front.
+    marked: bool,
+}
+
+/// What data in Base64 that is called text is read as.
+pub(super) struct Reading {
+    /// The texts that readers may make of it.
+    pub(super) texts: Vec<Decoded>,
+    /// Whether it is no text in any encoding that can be told, but something that nobody can look into.
+    pub(super) is_binary: bool,
+}
+
+/// The texts that this is Base64 of, of which there are none where no text comes of it. Readers are not strict: what is broken
+/// into lines, not padded, or of the other alphabet is decoded as most of them do, and bytes that are no UTF-8 stand for nothing.
+/// What says that it is UTF-16 is read as that, and as it is read by those who do not listen.
+pub(super) fn read(encoded: &str, charset: &str) -> Reading {
     let strict = STANDARD.decode(encoded).ok();
-    let (bytes, exact) = strict.map_or_else(|| (loosely(encoded), false), |bytes| (bytes, true));
-    let text = match String::from_utf8(bytes) {
-        Ok(text) if exact => return Some(Decoded { text, exact }),
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    let is_strict = strict.is_some();
+    let bytes = strict.unwrap_or_else(|| loosely(encoded));
+    let mut texts = Vec::new();
+    let wide = Wide::of(&bytes, charset);
+    // Letters of UTF-16 stand apart: there is nothing to read in it otherwise.
+    let is_narrow = wide.is_none() || has_run(&bytes);
+    if let Some(wide) = wide {
+        texts.push(wide.decoded(&bytes, is_strict && !is_narrow));
+    }
+    let mut is_binary = false;
+    if is_narrow {
+        match narrow(bytes, is_strict) {
+            Ok(text) => texts.push(text),
+            Err(bytes) => {
+                let is_base64 = is_strict || is_loose(encoded);
+                is_binary = texts.is_empty() && is_base64 && is_no_text(&bytes);
+            }
+        }
+    }
+    Reading { texts, is_binary }
+}
+
+/// The text of bytes that are UTF-8, or mostly; or they come back.
+fn narrow(bytes: Vec<u8>, is_strict: bool) -> Result<Decoded, Vec<u8>> {
+    let wide = None;
+    let (text, bytes) = match String::from_utf8(bytes) {
+        Ok(text) if is_strict => {
+            let exact = true;
+            return Ok(Decoded { text, exact, wide });
+        }
+        Ok(text) => (text, Vec::new()),
+        Err(error) => {
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            (text, error.into_bytes())
+        }
     };
     let is_plain = |one: &char| {
         *one != char::REPLACEMENT_CHARACTER
@@ -33,7 +83,114 @@ pub(super) fn decoded(encoded: &str) -> Option<Decoded> {
     };
     let plain = text.chars().filter(is_plain).count();
     let exact = false;
-    readable::is_text(plain, text.chars().count()).then_some(Decoded { text, exact })
+    if readable::is_text(plain, text.chars().count()) {
+        Ok(Decoded { text, exact, wide })
+    } else if bytes.is_empty() {
+        Err(text.into_bytes())
+    } else {
+        Err(bytes)
+    }
+}
+
+impl Wide {
+    /// How bytes are UTF-16: by the mark in front, or by what they are called where they may be.
+    fn of(bytes: &[u8], charset: &str) -> Option<Self> {
+        let marked = true;
+        match bytes {
+            [0xFF, 0xFE, ..] => return Some(Self { big: false, marked }),
+            [0xFE, 0xFF, ..] => return Some(Self { big: true, marked }),
+            _ => {}
+        }
+        let big = match charset {
+            "utf-16le" | "utf16le" => false,
+            "utf-16be" | "utf16be" => true,
+            "utf-16" | "utf16" | "ucs-2" | "iso-10646-ucs-2" | "unicode" => {
+                let zeros = |odd: usize| {
+                    let every = bytes.iter().skip(odd).step_by(2);
+                    every.filter(|byte| **byte == 0).count()
+                };
+                zeros(0) > zeros(1)
+            }
+            _ => return None,
+        };
+        let marked = false;
+        let may_be = bytes.contains(&0) || str::from_utf8(bytes).is_err();
+        may_be.then_some(Self { big, marked })
+    }
+
+    fn decoded(self, bytes: &[u8], alone: bool) -> Decoded {
+        let mark = if self.marked { 2 } else { 0 };
+        let (pairs, rest) = bytes[mark..].as_chunks::<2>();
+        let units = pairs.iter().map(|pair| {
+            if self.big {
+                u16::from_be_bytes(*pair)
+            } else {
+                u16::from_le_bytes(*pair)
+            }
+        });
+        let mut broken = !rest.is_empty();
+        let text = char::decode_utf16(units)
+            .map(|one| {
+                broken |= one.is_err();
+                one.unwrap_or(char::REPLACEMENT_CHARACTER)
+            })
+            .collect();
+        Decoded {
+            text,
+            exact: alone && !broken,
+            wide: Some(self),
+        }
+    }
+}
+
+impl Decoded {
+    /// Base64 of another text, written as this one was.
+    pub(super) fn encoded_like(&self, text: &str) -> String {
+        let Some(Wide { big, marked }) = self.wide else {
+            return STANDARD.encode(text);
+        };
+        let mark = marked.then_some(0xFEFF);
+        let units = mark.into_iter().chain(text.encode_utf16());
+        let bytes: Vec<u8> = units
+            .flat_map(|unit| {
+                if big {
+                    unit.to_be_bytes()
+                } else {
+                    unit.to_le_bytes()
+                }
+            })
+            .collect();
+        STANDARD.encode(bytes)
+    }
+}
+
+/// Whether so many readable bytes stand side by side as the shortest credential has.
+fn has_run(bytes: &[u8]) -> bool {
+    let parts = bytes.split(|byte| !matches!(byte, 0x20..=0x7E));
+    parts.map(<[u8]>::len).any(|run| run >= readable::TEXT)
+}
+
+/// Whether bytes are text of no encoding that keeps ASCII as it is: among controls are only those that texts have.
+fn is_no_text(bytes: &[u8]) -> bool {
+    let odd = |byte: &&u8| matches!(**byte, 0..=0x08 | 0x0E..=0x1A | 0x1C..=0x1F);
+    bytes.len() >= readable::TEXT && bytes.iter().filter(odd).count() * 32 >= bytes.len()
+}
+
+/// Whether it is Base64 of either alphabet, in lines perhaps.
+fn is_loose(encoded: &str) -> bool {
+    encoded.bytes().all(|byte| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'\r' | b'\n')
+    })
+}
+
+/// What a declared type says of how its text is written, in small letters; nothing where it says nothing.
+pub(super) fn charset(mime: &str) -> String {
+    let parameters = mime.split(';').skip(1);
+    let mut named = parameters.filter_map(|parameter| parameter.split_once('='));
+    let charset = named.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    let charset = charset.map_or("", |(_, value)| value.trim().trim_matches('"'));
+    charset.to_ascii_lowercase()
 }
 
 /// What comes of the characters of either alphabet in a string, whatever stands between them.

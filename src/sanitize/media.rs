@@ -8,11 +8,9 @@
 
 use std::{borrow::Cow, collections::HashSet, hash::BuildHasher, time::SystemTime};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-
 use super::{
     Blocked, Class, Marks, Sanitizer, Subject, Verdict, asking,
-    blob::{Decoded, decoded, expected, fault, is_base64, is_media, is_text},
+    blob::{self, expected, fault, is_base64, is_media, is_text},
     engine::TOLD,
     work::{Exhausted, Work},
 };
@@ -350,35 +348,46 @@ impl Media {
 
     /// What is text in Base64 is read as what it is, and goes on in Base64.
     fn read(&mut self, item: &Item<'_>, known: &mut Known) -> Result<(), Blocked> {
-        const READ: &str = "read";
-        let Some(Decoded { text, exact }) = decoded(item.encoded) else {
-            // It is read as it stands, with everything that can be decoded in it.
-            return Ok(());
-        };
+        let charset = blob::charset(item.mime);
+        let reading = blob::read(item.encoded, &charset);
+        if reading.is_binary {
+            // Nobody can look into it, and it is not what it says (SECURITY 7).
+            return self.refuse(item, "media_type_mismatch", known);
+        }
+        // Where there is none it is read as it stands, with everything that can be decoded in it.
+        let texts = reading.texts;
+        let exact = texts.iter().any(|one| one.exact);
         if exact {
             self.exempt.push(item.data);
         }
-        let key = known.key(READ, item.encoded);
+        let read = format!("read {charset}");
+        let key = known.key(&read, item.encoded);
         if known.has(key) {
             return Ok(());
         }
-        match item.sanitizer.look(&Json::string(&text), item.subject) {
-            Verdict::Clean => known.note(key),
-            Verdict::Flagged(marks) => {
-                known.note(key);
-                self.marks.join(&marks);
-            }
-            Verdict::Changed(text, marks) => {
-                self.marks.join(&marks);
-                let text = text.root().as_str().unwrap_or_default();
-                let blob = STANDARD.encode(text.as_bytes());
-                known.note(known.key(READ, &blob));
-                if !exact {
-                    self.exempt.push(item.data);
+        for one in &texts {
+            match item.sanitizer.look(&Json::string(&one.text), item.subject) {
+                Verdict::Clean => {}
+                Verdict::Flagged(marks) => self.marks.join(&marks),
+                Verdict::Changed(text, marks) => {
+                    self.marks.join(&marks);
+                    let text = text.root().as_str().unwrap_or_default();
+                    let blob = one.encoded_like(&text);
+                    // What is read in two ways is read once more.
+                    if texts.len() == 1 {
+                        known.note(known.key(&read, &blob));
+                    }
+                    if !exact {
+                        self.exempt.push(item.data);
+                    }
+                    self.blobs.push((item.data, blob));
+                    return Ok(());
                 }
-                self.blobs.push((item.data, blob));
+                Verdict::Blocked(blocked) => return Err(blocked),
             }
-            Verdict::Blocked(blocked) => return Err(blocked),
+        }
+        if !texts.is_empty() {
+            known.note(key);
         }
         Ok(())
     }

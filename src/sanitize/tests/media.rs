@@ -163,6 +163,104 @@ fn text_in_a_loose_spelling_of_base64_is_read_too() {
     }
 }
 
+/// As UTF-16 of either order, with a mark in front or without.
+fn wide(text: &str, big: bool, marked: bool) -> String {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let marked = if marked { "\u{FEFF}" } else { "" };
+    let units = marked.encode_utf16().chain(text.encode_utf16());
+    let bytes = units.flat_map(|unit| {
+        if big {
+            unit.to_be_bytes()
+        } else {
+            unit.to_le_bytes()
+        }
+    });
+    STANDARD.encode(bytes.collect::<Vec<u8>>())
+}
+
+fn blob_of(mime: &str, blob: &str) -> String {
+    format!(r#"{{"contents":[{{"uri":"a:b","mimeType":"{mime}","blob":"{blob}"}}]}}"#)
+}
+
+#[test]
+fn text_in_utf_16_is_read_and_stays_utf_16() {
+    let hides = format!("é 字 {KEY}, and so on");
+    let shown = "é 字 [redacted:test_key], and so on";
+    for (mime, big, marked) in [
+        ("text/plain; charset=utf-16", false, true),
+        ("text/plain; charset=utf-16", true, true),
+        ("application/xml", true, true),
+        ("text/plain", false, true),
+        ("text/plain; charset=UTF-16LE", false, false),
+        ("text/plain; charset=\\\"utf-16be\\\"", true, false),
+        ("text/plain;charset=utf-16", false, false),
+        ("text/plain;charset=utf-16", true, false),
+    ] {
+        let once = result(&blob_of(mime, &wide(&hides, big, marked)));
+        assert_eq!(
+            once,
+            blob_of(mime, &wide(shown, big, marked)),
+            "{mime} {big} {marked}"
+        );
+        assert_eq!(result(&once), once);
+        for fine in ["fine", "это в порядке", "字字字", "x"] {
+            let fine = blob_of(mime, &wide(fine, big, marked));
+            assert_eq!(result(&fine), fine, "{mime} {big} {marked}");
+        }
+    }
+}
+
+#[test]
+fn text_that_says_of_itself_that_it_is_utf_16_hides_nothing_from_those_who_do_not_listen() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let narrow = STANDARD.encode(format!("é {KEY}, and so on"));
+    let narrow = blob_of("text/plain; charset=utf-16", &narrow);
+    assert_eq!(
+        read_blob(&result(&narrow)),
+        "é [redacted:test_key], and so on"
+    );
+    for bytes in [
+        [
+            b"\xFF\xFE".as_slice(),
+            format!("a text with {KEY} in it").as_bytes(),
+        ]
+        .concat(),
+        [
+            b"h\0e\0".as_slice(),
+            format!("a text with {KEY} in it").as_bytes(),
+        ]
+        .concat(),
+    ] {
+        let blob = blob_of("text/plain; charset=utf-16", &STANDARD.encode(bytes));
+        assert!(
+            read_blob(&result(&blob)).contains("[redacted:test_key]"),
+            "{blob}"
+        );
+    }
+}
+
+#[test]
+fn what_is_called_text_and_cannot_be_read_makes_place_for_a_word() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    // As what is packed begins.
+    let packed: Vec<u8> = (0..=255_u8).map(|byte| byte.wrapping_mul(167)).collect();
+    let packed = [b"\x1F\x8B\x08\x00".as_slice(), &packed].concat();
+    let packed = STANDARD.encode(packed);
+    let lines = format!("{}\\n{}", &packed[..76], &packed[76..]);
+    for blob in [&packed, &lines] {
+        assert_eq!(
+            result(&blob_of("text/plain", blob)),
+            r#"{"contents":[{"uri":"a:b","text":"[blocked:media_type_mismatch]"}]}"#
+        );
+    }
+    // Not called text, or text of another alphabet: Russian in windows-1251.
+    let binary = blob_of("application/octet-stream", &packed);
+    assert_eq!(result(&binary), binary);
+    let russian = STANDARD.encode(b"\xCF\xF0\xE8\xE2\xE5\xF2, \xEC\xE8\xF0! \xCF\xEE\xEA\xE0.\r\n");
+    let russian = blob_of("text/plain; charset=windows-1251", &russian);
+    assert_eq!(result(&russian), russian);
+}
+
 #[test]
 fn nothing_is_left_unread_because_it_is_called_a_picture() {
     use base64::{Engine, engine::general_purpose::STANDARD};
