@@ -2,7 +2,10 @@
 //!
 //! An address is never edited and never fetched (PROTOCOL E). Deliberately absent: whether a question is honest.
 
-use super::{Blocked, Class};
+use super::{
+    Blocked, Class,
+    called::{is_asked_for, is_secret},
+};
 use crate::json::{Json, Kind, Node, Span};
 
 /// Where in a value questions to a person stand.
@@ -128,82 +131,20 @@ pub fn host_of(url: &str) -> Option<&str> {
     (!authority.is_empty()).then_some(authority)
 }
 
-/// Words that only a secret is called by, as whole words of a name.
-const WORDS: [&str; 20] = [
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "secret",
-    "secrets",
-    "apikey",
-    "token",
-    "credential",
-    "credentials",
-    "cvv",
-    "cvc",
-    "cvv2",
-    "ssn",
-    "otp",
-    "totp",
-    "pin",
-    "mnemonic",
-];
-/// The same of several words.
-const PHRASES: [&str; 11] = [
-    "api key",
-    "access key",
-    "private key",
-    "secret key",
-    "signing key",
-    "card number",
-    "credit card",
-    "security code",
-    "social security",
-    "one time code",
-    "seed phrase",
-];
-
 fn asks_for_secret(name: &str, field: Node<'_>) -> bool {
     let text = |member: &str| field.member(member).and_then(Node::as_str);
-    // What is ticked or chosen from a list is no secret.
+    // What is ticked or chosen from a list is no secret; a list of nothing leaves nothing to choose.
     let kind = text("type");
-    if matches!(kind.as_deref(), Some("boolean")) || field.member("enum").is_some() {
+    let choices = field.member("enum").and_then(|list| list.elements().next());
+    if matches!(kind.as_deref(), Some("boolean")) || choices.is_some() {
         return false;
     }
     if text("format").as_deref() == Some("password") {
         return true;
     }
-    is_secret(name) || text("title").is_some_and(|title| is_secret(&title))
-}
-
-pub(super) fn is_secret(name: &str) -> bool {
-    let mut words = String::with_capacity(name.len() + 8);
-    let mut lower = false;
-    for character in name.chars().take(256) {
-        if character.is_alphanumeric() {
-            if character.is_uppercase() && lower {
-                words.push(' ');
-            }
-            lower = character.is_lowercase();
-            words.extend(character.to_lowercase());
-        } else {
-            lower = false;
-            if !words.ends_with(' ') {
-                words.push(' ');
-            }
-        }
-    }
-    let words = words.trim();
-    words.split(' ').any(|word| WORDS.contains(&word))
-        || PHRASES.iter().any(|phrase| {
-            words == *phrase
-                || words.starts_with(&format!("{phrase} "))
-                || words.ends_with(&format!(" {phrase}"))
-                || words.contains(&format!(" {phrase} "))
-        })
+    is_secret(name)
+        || text("title").is_some_and(|title| is_secret(&title))
+        || text("description").is_some_and(|description| is_asked_for(&description))
 }
 
 #[cfg(test)]
@@ -272,5 +213,32 @@ mod tests {
         assert_eq!(form("token", r#"{"type":"boolean"}"#), None);
         assert!(form("x", r#"{"type":"string","title":"Your API key"}"#).is_some());
         assert!(form("x", r#"{"type":"string","format":"password"}"#).is_some());
+        for field in [
+            r#"{"type":"string","enum":[]}"#,
+            r#"{"type":"string","enum":null}"#,
+            r#"{"type":"string","enum":"a"}"#,
+            r#"{"type":["boolean","string"]}"#,
+        ] {
+            assert!(form("password", field).is_some(), "{field}");
+        }
+        let described = r#"{"type":"string","description":"Your account password"}"#;
+        assert!(form("x", described).is_some());
+        for (name, field) in [
+            (
+                "password_policy",
+                r#"{"type":"string","enum":["strict","lax"]}"#,
+            ),
+            ("password_policy_accepted", r#"{"type":"boolean"}"#),
+            (
+                "x",
+                r#"{"type":"boolean","description":"Do you want to reset your password?"}"#,
+            ),
+            (
+                "email",
+                r#"{"type":"string","description":"Where we send the link that resets your password"}"#,
+            ),
+        ] {
+            assert_eq!(form(name, field), None, "{name} {field}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod asking;
 mod begin;
 mod blob;
 mod built_in;
+mod called;
 mod class;
 mod decoded;
 mod engine;

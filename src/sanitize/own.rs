@@ -19,7 +19,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     Class, Detector, Hit,
-    asking::is_secret,
+    called::is_secret,
     everyday::{is_everyday, password_of},
     placeholder::replaced,
     work::looked,

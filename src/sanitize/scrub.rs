@@ -10,7 +10,7 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use super::{
     Class, Detector as _, OwnCredentials, Sanitizer, Subject, Verdict,
-    asking::is_secret,
+    called::is_secret,
     placeholder::replaced,
     rules::Actions,
     secrets::{self, Wanted},

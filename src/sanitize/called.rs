@@ -1,0 +1,254 @@
+//! What a secret is called, in names of fields, variables and parameters, in titles, and in what describes a field.
+//!
+//! Guarantees: linear in the name; letters that look like Latin ones are read as those, and digits as the letters that they
+//! stand for. Deliberately absent: other languages than English, and any look at values.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_security::skeleton;
+
+/// Words that only a secret is called by, as whole words of a name.
+const WORDS: [&str; 20] = [
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "secret",
+    "secrets",
+    "apikey",
+    "token",
+    "credential",
+    "credentials",
+    "cvv",
+    "cvc",
+    "cvv2",
+    "ssn",
+    "otp",
+    "totp",
+    "pin",
+    "mnemonic",
+];
+/// The same of several words.
+const PHRASES: [&str; 11] = [
+    "api key",
+    "access key",
+    "private key",
+    "secret key",
+    "signing key",
+    "card number",
+    "credit card",
+    "security code",
+    "social security",
+    "one time code",
+    "seed phrase",
+];
+/// What only a secret is called by wherever it stands: in a longer word, or taken apart.
+const ANYWHERE: [&str; 4] = ["password", "passwd", "passphrase", "passcode"];
+/// As many letters a word has at least of which others may stand with a number behind: `password1`, but not `pin1`.
+const NUMBERED: usize = 5;
+
+/// Whether a secret is called so.
+pub(super) fn is_secret(name: &str) -> bool {
+    let words = words(name);
+    let has = |word: &str| WORDS.contains(&word);
+    let is_one = |word: &str| {
+        let bare = word.trim_end_matches(|character: char| character.is_ascii_digit());
+        has(word) || (bare.len() >= NUMBERED && has(bare)) || has(&lettered(word))
+    };
+    words.split(' ').any(is_one)
+        || PHRASES.iter().any(|phrase| holds(&words, phrase).is_some())
+        || is_written_together(&words)
+}
+
+/// Whether what describes a field says that a secret is its value: `Your account password`, and not `Where to send the link
+/// that resets your password`.
+pub(super) fn is_asked_for(description: &str) -> bool {
+    const FIRST: [&str; 20] = [
+        "a", "account", "an", "confirm", "current", "enter", "give", "input", "login", "my", "new",
+        "old", "paste", "please", "provide", "repeat", "the", "type", "user", "your",
+    ];
+    const NOT: [&str; 14] = [
+        "change", "forget", "forgot", "how", "if", "link", "never", "no", "not", "reset", "when",
+        "where", "whether", "without",
+    ];
+    const NEXT: [&str; 10] = [
+        "again", "and", "at", "below", "for", "here", "in", "of", "or", "to",
+    ];
+    const BEFORE: usize = 5;
+    let words = words(description);
+    let named = PHRASES.iter().chain(&ANYWHERE);
+    let first = named.filter_map(|name| Some((holds(&words, name)?, name.len())));
+    let Some((at, length)) = first.min() else {
+        return false;
+    };
+    let before: Vec<&str> = words[..at].split_whitespace().collect();
+    let next = words[at + length..].split_whitespace().next();
+    before.len() <= BEFORE
+        && before.first().is_none_or(|word| FIRST.contains(word))
+        && !before.iter().any(|word| NOT.contains(word))
+        && next.is_none_or(|word| NEXT.contains(&word))
+}
+
+/// Where these words begin in others, as whole words.
+fn holds(words: &str, phrase: &str) -> Option<usize> {
+    let mut found = words.match_indices(phrase).map(|(at, _)| at);
+    found.find(|at| {
+        let (before, behind) = (&words[..*at], &words[at + phrase.len()..]);
+        (before.is_empty() || before.ends_with(' '))
+            && (behind.is_empty() || behind.starts_with(' '))
+    })
+}
+
+/// Whether one stands within a word, or is made of several from the beginning of one on.
+fn is_written_together(words: &str) -> bool {
+    let mut joined = String::with_capacity(words.len());
+    let mut ends = Vec::new();
+    for word in words.split(' ') {
+        joined.push_str(&lettered(word));
+        ends.push(joined.len());
+    }
+    ANYWHERE.iter().any(|name| {
+        joined.match_indices(name).any(|(at, _)| {
+            let word = ends.partition_point(|end| *end <= at);
+            let begins = at == 0 || word.checked_sub(1).is_some_and(|last| ends[last] == at);
+            begins || ends.get(word).is_some_and(|end| at + name.len() <= *end)
+        })
+    })
+}
+
+/// A word in which digits stand for letters.
+fn lettered(word: &str) -> String {
+    let letter = |character: char| match character {
+        '0' => 'o',
+        '1' => 'l',
+        '3' => 'e',
+        '4' => 'a',
+        '5' => 's',
+        '7' => 't',
+        character => character,
+    };
+    word.chars().map(letter).collect()
+}
+
+/// The words of a name in small letters, one space between two: `maxTokens`, `MAX_TOKENS` and `max-tokens` are `max tokens`.
+fn words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 8);
+    let mut lower = false;
+    let mut add = |character: char| {
+        if character.is_alphanumeric() {
+            if character.is_uppercase() && lower {
+                words.push(' ');
+            }
+            lower = character.is_lowercase();
+            words.extend(character.to_lowercase());
+        } else {
+            lower = false;
+            if !words.is_empty() && !words.ends_with(' ') {
+                words.push(' ');
+            }
+        }
+    };
+    if name.is_ascii() {
+        name.chars().for_each(&mut add);
+    } else {
+        name.nfkc().for_each(|character| plain(character, &mut add));
+    }
+    words.truncate(words.trim_end().len());
+    words
+}
+
+/// The Latin letters that a character looks like, or itself.
+fn plain(character: char, add: &mut impl FnMut(char)) {
+    if character.is_ascii() {
+        return add(character);
+    }
+    let mut bytes = [0; 4];
+    let mut alike = false;
+    for one in skeleton(character.encode_utf8(&mut bytes)).filter(char::is_ascii) {
+        alike = true;
+        add(one);
+    }
+    if !alike {
+        add(character);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_known_however_their_names_are_written() {
+        for name in [
+            "password",
+            "PassWord",
+            "pass_word",
+            "userPassword1",
+            "mypassword",
+            "passw0rd",
+            "P455W0RD",
+            "t0ken",
+            "token2",
+            "X_PASSWORD_",
+            "ｐａｓｓｗｏｒｄ",
+            "Ρassword",
+            "раѕѕԝогԁ",
+            "pass\u{200B}word",
+            "API key",
+            "Your API key (optional)",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        let long = format!("{} password", "x".repeat(4_000));
+        assert!(is_secret(&long));
+        for name in [
+            "",
+            "email",
+            "maxTokens",
+            "tokens",
+            "pinned",
+            "pin1",
+            "secretary",
+            "key",
+            "passport",
+            "compass word",
+            "compass",
+            "monkey",
+            "пароль",
+            "字",
+            "cvcs",
+        ] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_describes_a_field_asks_for_a_secret_or_only_speaks_of_one() {
+        for asks in [
+            "Your account password",
+            "Enter your password.",
+            "Please enter the password for the database",
+            "Password",
+            "The API key of your account",
+            "Your GitHub account's private key",
+            "Your Ρassword",
+        ] {
+            assert!(is_asked_for(asks), "{asks}");
+        }
+        for speaks in [
+            "",
+            "Where to send the link that resets your password",
+            "The e-mail address to which we send the password",
+            "Your user name (not your password)",
+            "Do you want to reset your password?",
+            "The password policy of the team",
+            "The API key name",
+            "The token to search for",
+            "How many credit cards there are",
+            "E-mail for password recovery",
+        ] {
+            assert!(!is_asked_for(speaks), "{speaks}");
+        }
+    }
+}
