@@ -1,5 +1,7 @@
 //! Which names a person or a model could be fooled by (SECURITY CAT-1).
 
+use std::borrow::Cow;
+
 use unicode_normalization::{UnicodeNormalization, is_nfkc};
 use unicode_security::skeleton;
 
@@ -61,28 +63,45 @@ pub(super) fn outline(name: &str) -> String {
         .collect()
 }
 
-/// Whether an address may mean another one than it reads as: it holds dot segments, plain or percent-encoded, or a percent
-/// sign that encodes nothing (SECURITY AUTHZ-9).
+/// Whether an address may mean another one than it reads as (SECURITY AUTHZ-9): it holds a percent sign that encodes nothing,
+/// encodes what is no UTF-8 or a control character, or its path has dot segments, plain, encoded, or with parameters behind
+/// them. Behind the path, lines and tabs are text like any other.
 pub fn is_twisted(uri: &str) -> bool {
-    let bytes = uri.as_bytes();
-    let encoded = |at: usize| {
-        let digits = bytes.get(at + 1..at + 3);
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    let (path, rest) = uri.split_at(uri.find(['?', '#']).unwrap_or(uri.len()));
+    let (Some(path), Some(rest)) = (decoded(path), decoded(rest)) else {
+        return true;
     };
-    let broken = (0..bytes.len()).any(|at| bytes[at] == b'%' && !encoded(at));
-    let path = uri.split(['?', '#']).next().unwrap_or_default();
     let is_dots = |segment: &str| {
-        segment.len() <= 6 && {
-            let plain = segment.replace("%2e", ".").replace("%2E", ".");
-            plain == "." || plain == ".."
-        }
+        let bare = segment.split(';').next().unwrap_or_default();
+        matches!(bare, "." | "..")
     };
-    broken
-        || path
-            .split(['/', '\\', ':'])
-            .flat_map(|segment| segment.split("%2f").flat_map(|it| it.split("%2F")))
-            .flat_map(|segment| segment.split("%5c").flat_map(|it| it.split("%5C")))
-            .any(is_dots)
+    let is_text = |c: char| matches!(c, '\t' | '\n' | '\r');
+    path.chars().any(char::is_control)
+        || rest.chars().any(|c| c.is_control() && !is_text(c))
+        || path.split(['/', '\\', ':']).any(is_dots)
+}
+
+/// What stands for itself where bytes are percent-encoded; `None` where that is not UTF-8, or a percent sign encodes nothing.
+fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(text.into());
+    }
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let [high, low, behind @ ..] = rest else {
+            return None;
+        };
+        bytes.push(digit(high)? << 4 | digit(low)?);
+        rest = behind;
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 /// Whether a character shows as nothing, or as something else than it is.
@@ -179,6 +198,19 @@ mod tests {
             "file:///100%",
             "file:///%g0",
             "file:///%1",
+            "file:///pub/a%00",
+            "file:///pub/.%09./priv",
+            "file:///pub/%0A",
+            "file:///pub/%C2%85",
+            "file:///pub/a\u{7f}",
+            "file:///pub/%ff",
+            "file:///pub/%c0%ae%c0%ae/priv",
+            "file:///pub/..;/priv",
+            "file:///pub/%2e%2e;a=b/priv",
+            "file:///pub/..%3B/priv",
+            "file:///pub/.;",
+            "file:///pub?x=%00",
+            "file:///pub?x=%c0%ae",
         ] {
             assert!(is_twisted(twisted), "{twisted}");
         }
@@ -189,6 +221,9 @@ mod tests {
             "file:///a.b/c..",
             "note://x%20y%2Fz",
             "https://host/p?next=../x#.",
+            "https://host/p?x=../../priv&text=one%0Atwo%09three",
+            "note://caf%C3%A9/%E5%AD%97;a=b",
+            "file:///a;v=1/b",
             "",
             "a",
         ] {
