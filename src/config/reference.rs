@@ -173,6 +173,21 @@ pub(super) fn read_document(
             format!("it can start programs: chmod go-w {}", path.display()),
         );
     }
+    // Whoever may rename what is in a directory may put another file in the place of this one.
+    let directory = directory_of(path);
+    let replaceable = fs::metadata(&directory).is_ok_and(|metadata| {
+        let mode = metadata.permissions().mode();
+        mode & 0o002 != 0 && mode & 0o1000 == 0 && metadata.is_dir()
+    });
+    if replaceable && metadata.is_file() && !on_read_only_mount(&opened) {
+        let shown = directory.display();
+        findings.report(
+            place,
+            "",
+            format!("everybody may put another file in its place, in `{shown}`"),
+            format!("it can start programs: chmod o-w {shown}"),
+        );
+    }
     let mut text = String::new();
     match (&mut opened)
         .take(MAX_FILE_BYTES + 1)

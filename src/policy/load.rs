@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -72,8 +73,10 @@ pub(super) fn files(dir: &Path) -> Result<Vec<File>, Vec<Problem>> {
     paths.sort();
     let mut files = Vec::new();
     let mut problems = Vec::new();
+    problems.extend(open_to_others(dir, "directory"));
     for path in paths {
         let name = path.display().to_string();
+        problems.extend(open_to_others(&path, "file"));
         let size = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         if size > FILE_BYTES {
             problems.push(Problem::of_file(&name, "longer than 1 MiB"));
@@ -91,6 +94,24 @@ pub(super) fn files(dir: &Path) -> Result<Vec<File>, Vec<Problem>> {
     } else {
         Err(problems)
     }
+}
+
+/// A place that others may write to decides nothing (SECURITY OPS-1): whoever may write there says who may do what. Nobody may
+/// on a mount that is only read, whatever the mode, which is how orchestrators hand a set to a container.
+fn open_to_others(path: &Path, kind: &str) -> Option<Problem> {
+    use nix::sys::statvfs::{FsFlags, statvfs};
+    let mode = std::fs::metadata(path).ok()?.permissions().mode();
+    let is_only_read = || statvfs(path).is_ok_and(|at| at.flags().contains(FsFlags::ST_RDONLY));
+    if mode & 0o022 == 0 || is_only_read() {
+        return None;
+    }
+    let shown = path.display();
+    let message = format!(
+        "others may write to this {kind} (mode {:03o})",
+        mode & 0o777
+    );
+    let problem = Problem::of_file(&shown.to_string(), message);
+    Some(problem.hint(format!("it says who may do what: chmod go-w {shown}")))
 }
 
 fn belongs(name: &str) -> bool {

@@ -1,6 +1,12 @@
 //! `auth:` to what authentication goes by.
 
-use std::{path::PathBuf, str::FromStr as _, sync::Arc, time::Duration};
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    str::FromStr as _,
+    sync::Arc,
+    time::Duration,
+};
 
 use secrecy::ExposeSecret as _;
 
@@ -156,7 +162,11 @@ fn issuer(check: &mut Check<'_>, index: &str, raw: &raw::Issuer) -> Option<Issue
             None
         }
         (Some(url), None) => address(check, &at("jwks_url"), url).map(KeySource::Url),
-        (None, Some(file)) => Some(KeySource::File(check.beside(&at("jwks_file"), file))),
+        (None, Some(file)) => {
+            let file = check.beside(&at("jwks_file"), file);
+            check.kept_to_ourselves(&at("jwks_file"), &file);
+            Some(KeySource::File(file))
+        }
         (None, None) => address(check, &at("issuer"), issuer).map(KeySource::Discovered),
     };
     let mut algorithms = Vec::new();
@@ -234,8 +244,10 @@ fn keys_of(check: &mut Check<'_>, raw: raw::Keys) -> Option<KeysSpec> {
             "`openssl rand -hex 32` makes a good one",
         );
     }
+    let file = check.beside(&at("file"), &raw.file?);
+    check.kept_to_ourselves(&at("file"), &file);
     Some(KeysSpec {
-        file: check.beside(&at("file"), &raw.file?),
+        file,
         secret: secret?,
     })
 }
@@ -391,5 +403,22 @@ impl Check<'_> {
         let directory =
             source.map(|source| crate::config::reference::directory_of(source.name.as_ref()));
         directory.unwrap_or_default().join(text)
+    }
+
+    /// A file that says who is admitted is not one that others may write to (SECURITY OPS-1). One that is not there yet is
+    /// looked at when it is read.
+    fn kept_to_ourselves(&mut self, path: &[&str], file: &Path) {
+        let Ok(metadata) = std::fs::metadata(file) else {
+            return;
+        };
+        let mode = metadata.permissions().mode();
+        if mode & 0o022 != 0 {
+            let (file, mode) = (file.display(), mode & 0o777);
+            self.wrong(
+                path,
+                format!("others may write to `{file}` (mode {mode:03o})"),
+                format!("it says who is admitted: chmod go-w {file}"),
+            );
+        }
     }
 }

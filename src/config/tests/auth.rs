@@ -27,6 +27,26 @@ fn wrong(yaml: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+// SECURITY OPS-1
+#[test]
+fn files_that_say_who_is_admitted_are_refused_where_others_may_write_to_them() {
+    let yaml = "auth: { jwt: [{ issuer: ci, audience: [usher], jwks_file: jwks.json }], keys: { file: keys.json, secret: \"${file:secret}\" } }\n";
+    let files = files(yaml);
+    for name in ["jwks.json", "keys.json"] {
+        for (mode, fine) in [(0o620, false), (0o666, false), (0o644, true)] {
+            let path = files.add_with_mode(name, "{\"keys\":[]}", mode);
+            if fine {
+                drop(files.plan());
+                continue;
+            }
+            let problems = files.rejected().problems;
+            let said = format!("others may write to `{}` (mode {mode:o})", path.display());
+            assert_eq!(problems.len(), 1);
+            assert_eq!(problems[0].message, said);
+        }
+    }
+}
+
 #[test]
 fn every_method_reaches_the_plan_with_its_defaults() {
     let yaml = "\

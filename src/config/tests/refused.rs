@@ -347,6 +347,26 @@ fn a_file_that_others_may_write_to_is_refused() {
     assert_eq!(file_name(&files.rejected().problems[0].file), "b.yaml");
 }
 
+// SECURITY OPS-1
+#[test]
+fn a_file_that_everybody_may_replace_is_refused() {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+    let files = Files::with("names: {}\n");
+    let directory = files.path("");
+    for (mode, fine) in [(0o777, false), (0o1777, true), (0o775, true), (0o700, true)] {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+        if fine {
+            drop(files.plan());
+            continue;
+        }
+        let problem = files.rejected().problems.remove(0);
+        assert!(
+            problem.message.contains("everybody may put another file"),
+            "{problem:?}"
+        );
+    }
+}
+
 #[test]
 fn a_missing_file_is_one_problem_with_a_way_out() {
     let problem = Files::new().rejected().problems.remove(0);

@@ -169,6 +169,31 @@ fn nothing_at_all_and_nothing_readable_are_refused() {
     assert_eq!(Policy::load(dir.path()).expect("a set").count(), 1);
 }
 
+// SECURITY OPS-1
+#[test]
+fn a_set_that_others_may_write_to_is_refused() {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("a.cedar");
+    fs::write(&file, "permit(principal, action, resource);").expect("written");
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode set");
+    };
+    for (path, kept, kind) in [(dir.path(), 0o755, "directory"), (&*file, 0o644, "file")] {
+        for mode in [kept | 0o020, kept | 0o002, 0o777] {
+            set(path, mode);
+            let problems = Policy::load(dir.path()).expect_err("refused");
+            let said = format!("others may write to this {kind} (mode {mode:o})");
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert_eq!(problems[0].message, said);
+            let hint = format!("it says who may do what: chmod go-w {}", path.display());
+            assert_eq!(problems[0].hint.as_deref(), Some(&*hint));
+        }
+        set(path, kept);
+        assert!(Policy::load(dir.path()).is_ok(), "{kind}");
+    }
+}
+
 #[test]
 fn groups_that_are_no_groups_are_refused_with_their_place() {
     let set = |groups: &str| {

@@ -6,8 +6,9 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
+    fs::Metadata,
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -204,12 +205,27 @@ fn mark(file: &Path) -> Mark {
 fn read(file: &Path) -> Result<KeyFile, String> {
     match std::fs::metadata(file) {
         Ok(metadata) if metadata.len() > MAX_BYTES => return Err("more than 64 MiB".to_owned()),
-        Ok(_) => {}
+        Ok(metadata) => kept_to_ourselves(&metadata)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(KeyFile::default()),
         Err(error) => return Err(error.to_string()),
     }
     let text = std::fs::read(file).map_err(|error| error.to_string())?;
     KeyFile::parse(&text).map_err(|error| error.to_string())
+}
+
+/// A file that says who is admitted is not one that others may write to (SECURITY OPS-1).
+///
+/// # Errors
+/// What is wrong with its mode.
+pub(super) fn kept_to_ourselves(metadata: &Metadata) -> Result<(), String> {
+    let mode = metadata.permissions().mode();
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let mode = mode & 0o777;
+    Err(format!(
+        "others may write to this file (mode {mode:03o}): chmod go-w"
+    ))
 }
 
 /// The file beside the keys that says when each was used last.
@@ -273,8 +289,6 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]
@@ -288,6 +302,25 @@ mod tests {
         std::thread::park_timeout(Duration::from_millis(20));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert_ne!(mark(&file), before);
+    }
+
+    // SECURITY OPS-1
+    #[test]
+    fn a_file_that_others_may_write_to_is_not_read() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("keys.json");
+        std::fs::write(&file, r#"{"keys":[]}"#).unwrap();
+        for (mode, read_then) in [(0o600, true), (0o644, true), (0o620, false), (0o666, false)] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            let read = read(&file);
+            assert_eq!(read.is_ok(), read_then, "{read:?}");
+            if let Err(why) = read {
+                assert_eq!(
+                    why,
+                    format!("others may write to this file (mode {mode:o}): chmod go-w")
+                );
+            }
+        }
     }
 
     #[test]

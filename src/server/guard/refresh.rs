@@ -23,6 +23,7 @@ use tokio::{
     time::Instant,
 };
 
+use super::key_file::kept_to_ourselves;
 use crate::{
     auth::{
         Authenticator, KeySet,
@@ -269,6 +270,7 @@ async fn read(path: std::path::PathBuf, most: usize) -> Result<Bytes, String> {
 fn bounded(path: &Path, most: usize) -> std::io::Result<Bytes> {
     let mut text = Vec::new();
     let file = std::fs::File::open(path)?;
+    kept_to_ourselves(&file.metadata()?).map_err(std::io::Error::other)?;
     file.take(most as u64 + 1).read_to_end(&mut text)?;
     Ok(text.into())
 }
