@@ -2,7 +2,7 @@
 //!
 //! Guarantees: no value that a reference led to is in it (SECURITY 10). Deliberately absent: defaults, which nobody wrote.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::{
     secrets,
@@ -28,12 +28,13 @@ impl Loaded {
         }
     }
 
-    /// As an object; `${env:NAME}` and `${file:/path}` where those stand, `(set)` for the environment of programs.
+    /// As an object; `${env:NAME}` and `${file:/path}` where those stand, `(set)` for the environment of programs and for the
+    /// parameters of addresses that are called secrets.
     pub const fn json(&self) -> &Json {
         &self.json
     }
 
-    /// Where in the `command` and the `env` of an upstream something is written out that may be a secret, as
+    /// Where in the `command`, the `env` and the `url` of an upstream something is written out that may be a secret, as
     /// `upstreams.github.env.TOKEN`.
     pub fn in_clear(&self) -> &[String] {
         &self.in_clear
@@ -75,6 +76,10 @@ fn in_clear(tree: &Node) -> Vec<String> {
     let mut found = Vec::new();
     let upstreams = tree.member("upstreams").map(Node::entries);
     for Entry { key, node, .. } in upstreams.unwrap_or_default() {
+        let url = node.member("url").and_then(written_out);
+        if url.is_some_and(|url| !secrets::parameters(url).is_empty()) {
+            found.push(written(&["upstreams", key, "url"]));
+        }
         let words = node.member("command").map(Node::items);
         let mut before = "";
         for (index, word) in words.unwrap_or_default().iter().enumerate() {
@@ -158,12 +163,21 @@ fn command(node: &Node) -> Json {
 
 fn scalar(scalar: &Scalar, hidden: bool) -> Json {
     match &scalar.origin {
-        Origin::Referenced { written, .. } => Json::string(written),
+        Origin::Referenced { written, .. } => Json::string(&without_parameters(written)),
         Origin::Written if scalar.is_null() => Json::literal("null"),
         Origin::Written if hidden => Json::string(SET),
         Origin::Written if scalar.plain => plain(scalar.text.as_str()),
-        Origin::Written => Json::string(&scalar.text),
+        Origin::Written => Json::string(&without_parameters(&scalar.text)),
     }
+}
+
+/// An address without the values of the parameters in it that are called secrets (SECURITY 10).
+fn without_parameters(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for secret in secrets::parameters(&text).into_iter().rev() {
+        text.to_mut().replace_range(secret, SET);
+    }
+    text
 }
 
 /// What stands without quotes may be a number or a truth value.
@@ -173,7 +187,7 @@ fn plain(text: &str) -> Json {
         "false" => Json::literal("false"),
         _ => match text.parse::<i64>() {
             Ok(number) => Json::of(&number),
-            Err(_) => Json::string(text),
+            Err(_) => Json::string(&without_parameters(text)),
         },
     }
 }

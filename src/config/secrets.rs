@@ -2,6 +2,10 @@
 //!
 //! Pure guesses over text: nothing is resolved or changed here. Text of references is for the caller to keep out.
 
+use std::ops::Range;
+
+use crate::sanitize::OwnCredentials;
+
 /// The secret in a text: from a byte on, to the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Secret<'t> {
@@ -172,6 +176,30 @@ pub(super) fn user_and_password(info: &str) -> Option<(&str, &str)> {
         }
     }
     None
+}
+
+/// Where the values of an address's parameters stand that are called secrets; references are none.
+pub(super) fn parameters(address: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let start = match address.find("://") {
+        Some(_) => address.find(['?', '#']).unwrap_or(address.len()),
+        None => return found,
+    };
+    let mut at = start;
+    for parameter in address[start..].split_inclusive(['?', '&', ';', '#']) {
+        let end = at + parameter.trim_end_matches(['?', '&', ';', '#']).len();
+        if let Some((name, value)) = address[at..end].split_once('=') {
+            let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+            let secret = OwnCredentials::is_named_so(&name)
+                || names_secret(&name)
+                || matches!(&*name.to_ascii_lowercase(), "sig" | "code");
+            if secret && !without_references(value).is_empty() {
+                found.push(end - value.len()..end);
+            }
+        }
+        at += parameter.len();
+    }
+    found
 }
 
 fn is_url(text: &str) -> bool {

@@ -251,6 +251,10 @@ fn http(check: &mut Check<'_>, key: &str, url: &str, raw: &Upstream) -> Option<E
             "it belongs to a `command`; `connect` is the deadline of an address",
         );
     }
+    let secrets = secrets::parameters(url).into_iter();
+    check
+        .confided
+        .extend(secrets.map(|secret| url[secret].into()));
     let url = address(check, &at("url"), url, raw.plain_http);
     let encrypted = url
         .as_ref()

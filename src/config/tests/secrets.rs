@@ -1,5 +1,7 @@
 //! Secrets: only by reference, never shown.
 
+use secrecy::ExposeSecret;
+
 use super::*;
 
 const MARKER: &str = "ghp_0123456789abcdefMARKER";
@@ -63,6 +65,42 @@ fn what_may_be_a_secret_in_a_command_or_its_variables_is_told_by_its_place() {
             "upstreams.d.env.DB",
         ]
     );
+}
+
+#[test]
+fn what_is_called_a_secret_in_an_address_is_shown_to_nobody_and_may_not_come_back() {
+    let plan = Files::with(
+        "upstreams:\n\
+         \x20 a: { url: \"https://a.example/mcp?token=0a1b2c3d4e5f&page=2&api%5Fkey=9f8e7d6c5b4a#sig=77665544\" }\n\
+         \x20 b: { url: \"https://b.example/mcp?token=${env:TOKEN}&key=5566778899aa\" }\n\
+         \x20 c: { url: \"https://c.example/mcp?tenant=acme&token=\" }\n",
+    )
+    .plan();
+    let shown = plan.loaded.json().root();
+    let url = |key: &str| {
+        let upstream = shown.member("upstreams").and_then(|all| all.member(key));
+        let url = upstream.and_then(|upstream| upstream.member("url"));
+        url.and_then(|url| url.as_str().map(|url| url.into_owned()))
+    };
+    for (key, expected) in [
+        (
+            "a",
+            "https://a.example/mcp?token=(set)&page=2&api%5Fkey=(set)#sig=(set)",
+        ),
+        ("b", "https://b.example/mcp?token=${env:TOKEN}&key=(set)"),
+        ("c", "https://c.example/mcp?tenant=acme&token="),
+    ] {
+        assert_eq!(url(key).as_deref(), Some(expected));
+    }
+    assert_eq!(plan.loaded.in_clear(), ["upstreams.a.url"]);
+    let confided: Vec<&str> = plan
+        .confided
+        .iter()
+        .map(ExposeSecret::expose_secret)
+        .collect();
+    for secret in ["0a1b2c3d4e5f", "9f8e7d6c5b4a", "5566778899aa"] {
+        assert!(confided.contains(&secret), "{confided:?}");
+    }
 }
 
 #[test]
