@@ -86,6 +86,11 @@ impl Decoder {
         }
     }
 
+    /// A decoder of another stream, with the same bound.
+    pub fn anew(&self) -> Self {
+        Self::new(self.max)
+    }
+
     /// Takes the next piece and hands each completed event to `emit`.
     ///
     /// # Errors

@@ -244,6 +244,7 @@ impl Line {
             limits: self.terms.peer.json,
             patience: None,
             listens: false,
+            resumes: false,
         };
         timeout(ASIDE, self.send(out, None))
             .await

@@ -510,6 +510,7 @@ fn outbound() -> Outbound {
         limits: Limits::UPSTREAM,
         patience: None,
         listens: false,
+        resumes: false,
     }
 }
 

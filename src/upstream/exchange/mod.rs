@@ -211,6 +211,7 @@ impl Exchange {
             limits,
             patience: self.wants.patience.take(),
             listens: false,
+            resumes: self.line.era == Era::Legacy,
         }
     }
 

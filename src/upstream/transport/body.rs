@@ -1,9 +1,10 @@
 //! HTTP answer bodies to frames: one JSON text, or an event stream.
 //!
 //! Guarantees: no message and no stream of answers over its bound (32 MiB and 128 MiB unless configured) is held or passed on; an answer that
-//! keeps silent for too long ends in an error; a body that ended well leaves its connection reusable.
+//! keeps silent for too long ends in an error, and one that ends too soon is gone on with where that may be; a body that ended well
+//! leaves its connection reusable.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt, stream};
@@ -12,7 +13,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{Frames, pool::Arriving};
+use super::{Frames, http::Resume, pool::Arriving};
 use crate::{
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, decode, sse},
@@ -117,6 +118,8 @@ pub(super) struct Events {
     most: usize,
     /// What ends it.
     owes: Owes,
+    /// How to go on where it ends before what it owes.
+    resume: Option<Box<Resume>>,
     total: usize,
 }
 
@@ -136,25 +139,32 @@ pub(super) enum Owes {
 }
 
 impl Owes {
-    /// The next bytes of a body, which may not be silent for too long where it owes something.
-    async fn piece_of(&self, body: &mut Arriving) -> Result<Option<Bytes>, UpstreamError> {
+    /// What comes of a stream that has been silent since then, which it may not be for too long where it owes something.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Timeout`], and what it comes to.
+    pub(super) async fn within<T>(
+        &self,
+        since: &mut Instant,
+        coming: impl Future<Output = Result<T, UpstreamError>>,
+    ) -> Result<T, UpstreamError> {
         let Self::Response {
             silence: Some(silence),
             patience,
             ..
         } = self
         else {
-            return body.piece().await;
+            return coming.await;
         };
-        let mut since = Instant::now();
+        let mut coming = pin!(coming);
         loop {
-            if let Ok(read) = timeout_at(since + *silence, body.piece()).await {
-                return read;
+            if let Ok(came) = timeout_at(*since + *silence, coming.as_mut()).await {
+                return came;
             }
             // While people think nothing is owed, and the time for it begins anew when they have.
-            let counts = patience.as_ref().map(|it| it.counts_from(since));
+            let counts = patience.as_ref().map(|it| it.counts_from(*since));
             match counts {
-                Some(from) if from > since => since = from,
+                Some(from) if from > *since => *since = from,
                 _ => return Err(UpstreamError::Timeout("silence")),
             }
         }
@@ -171,8 +181,15 @@ impl Events {
             frames: VecDeque::new(),
             limits,
             owes,
+            resume: None,
             total: 0,
         }
+    }
+
+    /// The same, gone on with where it ends before what it owes.
+    pub(super) fn resuming(mut self, resume: Resume) -> Self {
+        self.resume = Some(Box::new(resume));
+        self
     }
 
     /// The next frame; `None` when the stream is over. After an error, or the response that was owed, it is over.
@@ -204,8 +221,8 @@ impl Events {
             if let Some(event) = self.ready.pop_front() {
                 return Some(Ok(event));
             }
-            let body = self.body.as_mut()?;
-            match self.owes.piece_of(body).await {
+            self.body.as_ref()?;
+            match self.piece().await {
                 Err(error) => return Some(Err(error)),
                 Ok(Some(data)) => {
                     if let Err(error) = self.feed(&data) {
@@ -225,6 +242,32 @@ impl Events {
         }
     }
 
+    /// The next bytes; where the stream ends before what it owes, those of the one that goes on with it.
+    async fn piece(&mut self) -> Result<Option<Bytes>, UpstreamError> {
+        let mut since = Instant::now();
+        loop {
+            let Some(body) = &mut self.body else {
+                return Ok(None);
+            };
+            let ended = match self.owes.within(&mut since, body.piece()).await {
+                Ok(Some(data)) => return Ok(Some(data)),
+                ended @ (Ok(None) | Err(UpstreamError::Unavailable { .. })) => ended,
+                // It was given up, and has not ended.
+                Err(error) => return Err(error),
+            };
+            let Some(resume) = &mut self.resume else {
+                return ended;
+            };
+            self.body = None;
+            let Some(body) = Box::pin(resume.again(&self.owes, &mut since)).await? else {
+                return ended;
+            };
+            self.body = Some(body);
+            // What was cut off is told again.
+            self.decoder = self.decoder.anew();
+        }
+    }
+
     fn feed(&mut self, data: &[u8]) -> Result<(), UpstreamError> {
         if matches!(
             self.owes,
@@ -239,9 +282,12 @@ impl Events {
                 return Err(UpstreamError::too_large(Bound::UpstreamAnswer, most));
             }
         }
-        let ready = &mut self.ready;
+        let (ready, resume) = (&mut self.ready, &mut self.resume);
         self.decoder
             .push(data, |event| {
+                if let Some(resume) = resume {
+                    resume.note(&event);
+                }
                 if !event.data.is_empty() {
                     ready.push_back(event);
                 }

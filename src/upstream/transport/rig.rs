@@ -144,6 +144,7 @@ pub(super) fn request(id: u64) -> Outbound {
         limits: Limits::UPSTREAM,
         patience: None,
         listens: false,
+        resumes: false,
     }
 }
 

@@ -305,6 +305,7 @@ async fn open(
         limits: line.terms.peer.json,
         patience: None,
         listens: true,
+        resumes: false,
     };
     let deadline = Instant::now() + line.terms.timeouts.connect;
     let late = |_| UpstreamError::Timeout("listen");

@@ -17,8 +17,8 @@ const MAX: u64 = 1_024;
 /// As long as an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Pools by the digest of the credential that goes over them.
-#[derive(Debug)]
+/// Pools by the digest of the credential that goes over them. Clones share them.
+#[derive(Debug, Clone)]
 pub(super) struct Apart(Cache<[u8; 32], Pool>);
 
 impl Default for Apart {

@@ -2,12 +2,15 @@
 //!
 //! Guarantees: what is sent is the peer's headers and the configured ones, nothing of a client's (SECURITY EGR-1,
 //! EGR-2); of an answer only the status, the session id and the frames are looked at (EGR-7), and of one that is refused
-//! nothing at all (`refused`); compression is neither asked for nor taken. Deliberately absent: resuming broken streams, and what a
-//! status means to a session or an era.
+//! nothing at all (`refused`); compression is neither asked for nor taken. Deliberately absent: what a status means to a session or
+//! an era.
 
 mod apart;
+mod resume;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{
@@ -40,6 +43,8 @@ use crate::{
 
 use apart::Apart;
 
+pub(super) use resume::Resume;
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -48,16 +53,49 @@ const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 /// Streamable HTTP to one URL.
 #[derive(Debug)]
 pub struct Http {
+    /// Shared with the answers that may have to be gone on with.
+    reach: Arc<Reach>,
+    drain: Drain,
+    timeouts: Timeouts,
+    bounds: PeerBounds,
+    tasks: Tasks,
+}
+
+/// Where requests go, over which connections, and what each of them has.
+#[derive(Debug, Clone)]
+struct Reach {
     url: Uri,
     /// Every header that each POST has.
     template: HeaderMap,
     pool: Pool,
     /// Connections for each credential that is a user's own.
     apart: Option<Apart>,
-    drain: Drain,
-    timeouts: Timeouts,
-    bounds: PeerBounds,
-    tasks: Tasks,
+}
+
+impl Reach {
+    fn carry(
+        &self,
+        request: Outgoing,
+        length: Length,
+    ) -> impl Future<Output = Result<Response<Arriving>, UpstreamError>> + Send {
+        let own = self
+            .apart
+            .as_ref()
+            .and_then(|apart| apart.pool(&self.pool, &request));
+        match own {
+            None => Either::Left(self.pool.send(request, length)),
+            Some(pool) => Either::Right(Box::pin(async move { pool.send(request, length).await })),
+        }
+    }
+
+    /// A request for a stream of events, with these headers beside those that every one has.
+    fn get(&self, headers: HeaderMap) -> Outgoing {
+        let mut all = self.template.clone();
+        all.extend(headers);
+        all.remove(CONTENT_TYPE);
+        all.insert(ACCEPT, EVENTS);
+        assemble(Method::GET, &self.url, all, Bytes::new())
+    }
 }
 
 impl Http {
@@ -71,10 +109,12 @@ impl Http {
         template.insert(CONTENT_TYPE, JSON);
         template.insert(ACCEPT, BOTH);
         Ok(Self {
-            url: spec.url.clone(),
-            template,
-            pool: Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?,
-            apart: None,
+            reach: Arc::new(Reach {
+                url: spec.url.clone(),
+                template,
+                pool: Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?,
+                apart: None,
+            }),
             drain: Drain::new(&tasks),
             timeouts,
             bounds: PeerBounds::default(),
@@ -93,23 +133,8 @@ impl Http {
     /// (SECURITY STATE-8).
     #[must_use]
     pub fn apart(mut self) -> Self {
-        self.apart = Some(Apart::default());
+        Arc::make_mut(&mut self.reach).apart = Some(Apart::default());
         self
-    }
-
-    fn carry(
-        &self,
-        request: Outgoing,
-        length: Length,
-    ) -> impl Future<Output = Result<Response<Arriving>, UpstreamError>> + Send {
-        let own = self
-            .apart
-            .as_ref()
-            .and_then(|apart| apart.pool(&self.pool, &request));
-        match own {
-            None => Either::Left(self.pool.send(request, length)),
-            Some(pool) => Either::Right(Box::pin(async move { pool.send(request, length).await })),
-        }
     }
 
     async fn post(&self, out: Outbound) -> Result<Answer, UpstreamError> {
@@ -121,10 +146,11 @@ impl Http {
         let mut headers = out.headers;
         // A line begins with the template, so that nothing is merged for each request.
         if !headers.contains_key(HOST) {
-            headers.extend(self.template.clone());
+            headers.extend(self.reach.template.clone());
         }
-        let request = assemble(Method::POST, &self.url, headers, out.frame);
-        let response = self.carry(request, length).await?;
+        let kept = out.resumes.then(|| resume::kept(&headers));
+        let request = assemble(Method::POST, &self.reach.url, headers, out.frame);
+        let response = self.reach.carry(request, length).await?;
         let (head, kind, body) = inspect(response)?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             self.drain.take(body);
@@ -143,7 +169,10 @@ impl Http {
                     patience: out.patience,
                     drain,
                 };
-                let events = Events::new(body, out.limits, &self.bounds, owes);
+                let mut events = Events::new(body, out.limits, &self.bounds, owes);
+                if let Some(kept) = kept {
+                    events = events.resuming(Resume::new(&self.reach, kept, &head));
+                }
                 Box::pin(first_of(head, events)).await
             }
             (Content::Json, id) => {
@@ -164,12 +193,8 @@ impl Http {
     }
 
     async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
-        let mut all = self.template.clone();
-        all.extend(headers);
-        all.remove(CONTENT_TYPE);
-        all.insert(ACCEPT, EVENTS);
-        let request = assemble(Method::GET, &self.url, all, Bytes::new());
-        let response = self.carry(request, Length::Long).await?;
+        let request = self.reach.get(headers);
+        let response = self.reach.carry(request, Length::Long).await?;
         let (head, kind, body) = inspect(response)?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
@@ -197,7 +222,7 @@ impl Transport for Http {
     }
 
     fn headers(&self) -> HeaderMap {
-        self.template.clone()
+        self.reach.template.clone()
     }
 
     /// May be called once for each session.
@@ -208,12 +233,12 @@ impl Transport for Http {
     /// Within the connect deadline, whatever the upstream does.
     fn leave(&self, headers: HeaderMap) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let mut all = self.template.clone();
+            let mut all = self.reach.template.clone();
             all.extend(headers);
             all.remove(CONTENT_TYPE);
-            let request = assemble(Method::DELETE, &self.url, all, Bytes::new());
+            let request = assemble(Method::DELETE, &self.reach.url, all, Bytes::new());
             let leaving = async {
-                if let Ok(response) = self.carry(request, Length::Short).await {
+                if let Ok(response) = self.reach.carry(request, Length::Short).await {
                     rest(response.into_body()).await;
                 }
             };

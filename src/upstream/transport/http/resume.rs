@@ -1,0 +1,355 @@
+//! Going on with an answer whose stream ended before the response: by a GET that names its last event (PROTOCOL B4, D1).
+//!
+//! Guarantees: nothing is sent twice, since a GET asks for what is still to come and for nothing else (SECURITY REL-6); it goes in
+//! the session, and with the credential, of the request that is answered; no sooner than the server wishes, within reason.
+//! Bounds: [`ATTEMPTS`] in a row that bring no event.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
+use tokio::time::{Instant, sleep};
+
+use super::{Content, Head, Reach, inspect};
+use crate::{
+    jsonrpc::sse,
+    protocol::mirror,
+    upstream::{
+        UpstreamError,
+        transport::{
+            body::Owes,
+            pool::{Arriving, Length},
+        },
+    },
+};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static(mirror::LAST_EVENT_ID);
+
+/// The most attempts in a row that bring no event.
+const ATTEMPTS: u32 = 10;
+/// How long is waited where the server does not say.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The shortest wait, and the longest, whatever the server says.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// The longest id that is brought back.
+const MAX_ID: usize = 1_024;
+
+/// What a request had of its own that one going on with its answer has too: session, revision, credential.
+pub(super) type Kept = [Option<HeaderValue>; 3];
+
+/// How to go on with one answer.
+pub(in crate::upstream::transport) struct Resume {
+    reach: Arc<Reach>,
+    headers: HeaderMap,
+    /// The last id, unless it is none to go on from.
+    last: Option<HeaderValue>,
+    pause: Duration,
+    /// Attempts since the last event.
+    vain: u32,
+}
+
+/// What of a request's headers has to be kept for [`Resume::new`].
+pub(super) fn kept(headers: &HeaderMap) -> Kept {
+    names().map(|name| headers.get(name).cloned())
+}
+
+const fn names() -> [HeaderName; 3] {
+    [
+        HeaderName::from_static(mirror::SESSION_ID),
+        HeaderName::from_static(mirror::PROTOCOL_VERSION),
+        AUTHORIZATION,
+    ]
+}
+
+impl Resume {
+    /// The answer's head names the session that a handshake begins.
+    pub(super) fn new(reach: &Arc<Reach>, kept: Kept, head: &Head) -> Self {
+        let mut headers = HeaderMap::new();
+        for (name, value) in names().into_iter().zip(kept) {
+            headers.extend(value.map(|value| (name, value)));
+        }
+        if let Some(session) = &head.session {
+            headers.insert(mirror::header::SESSION_ID.clone(), session.clone());
+        }
+        Self {
+            reach: Arc::clone(reach),
+            headers,
+            last: None,
+            pause: PAUSE,
+            vain: 0,
+        }
+    }
+
+    /// Takes note of an event that came.
+    pub(in crate::upstream::transport) fn note(&mut self, event: &sse::Event) {
+        self.vain = 0;
+        if let Some(id) = &event.id {
+            // An empty one takes back what was said before.
+            self.last = if id.is_empty() || id.len() > MAX_ID {
+                None
+            } else {
+                HeaderValue::from_bytes(id.as_bytes()).ok()
+            };
+        }
+        if let Some(millis) = event.retry_millis {
+            let (shortest, longest) = PAUSES;
+            self.pause = Duration::from_millis(millis).clamp(shortest, longest);
+        }
+    }
+
+    /// The stream that goes on; `None` where there is nothing to go on from, or the server does not. What it `owes` has not been
+    /// heard of `since` then.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Timeout`] when it is silent for too long.
+    pub(in crate::upstream::transport) async fn again(
+        &mut self,
+        owes: &Owes,
+        since: &mut Instant,
+    ) -> Result<Option<Arriving>, UpstreamError> {
+        let Some(last) = &self.last else {
+            return Ok(None);
+        };
+        let mut headers = self.headers.clone();
+        headers.insert(LAST_EVENT_ID, last.clone());
+        while self.vain < ATTEMPTS {
+            self.vain += 1;
+            sleep(self.pause).await;
+            // Meanwhile nothing was to come.
+            *since += self.pause;
+            let asking = async {
+                let request = self.reach.get(headers.clone());
+                let sent = self.reach.carry(request, Length::Short).await;
+                Ok(sent.and_then(inspect))
+            };
+            match owes.within(since, asking).await? {
+                Ok((head, Content::Events, body)) if head.status.is_success() => {
+                    return Ok(Some(body));
+                }
+                Ok((head, ..)) if !is_passing(head.status.as_u16()) => {
+                    tracing::debug!(status = %head.status, "an answer cannot be gone on with");
+                    return Ok(None);
+                }
+                // Whoever could not be reached may be there again soon.
+                Ok(_) | Err(UpstreamError::Unavailable { .. } | UpstreamError::Timeout(_)) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "an answer cannot be gone on with");
+                    return Ok(None);
+                }
+            }
+        }
+        tracing::debug!("an answer was asked for too often");
+        Ok(None)
+    }
+}
+
+/// Whether a status says something of the moment only.
+const fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::VecDeque, sync::Mutex};
+
+    use futures_util::StreamExt;
+    use http::Response;
+
+    use super::*;
+    use crate::{
+        tasks::Tasks,
+        upstream::transport::{
+            Answer, Http, Outbound, Transport,
+            rig::{self, Body},
+        },
+    };
+
+    /// A server that gives these answers one after another, and what it was asked.
+    #[derive(Clone)]
+    struct Script {
+        answers: Arc<Mutex<VecDeque<Response<Body>>>>,
+        asked: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Script {
+        async fn play(
+            tasks: &Tasks,
+            silence: Duration,
+            answers: impl IntoIterator<Item = Response<Body>>,
+        ) -> (Self, Http) {
+            let script = Self {
+                answers: Arc::new(Mutex::new(answers.into_iter().collect())),
+                asked: Arc::default(),
+            };
+            let this = script.clone();
+            let address = rig::serve(tasks, None, None, move |request| {
+                let of = |name: &str| request.headers().get(name)?.to_str().ok();
+                let names = ["last-event-id", "mcp-session-id", "mcp-protocol-version"];
+                let mut asked = request.method().to_string();
+                for value in names.into_iter().chain(["authorization"]).filter_map(of) {
+                    asked.push(' ');
+                    asked.push_str(value);
+                }
+                this.asked.lock().unwrap().push(asked);
+                let next = this.answers.lock().unwrap().pop_front();
+                async move {
+                    match next {
+                        Some(answer) => answer,
+                        None => std::future::pending().await,
+                    }
+                }
+            })
+            .await;
+            let mut timeouts = rig::timeouts();
+            timeouts.silence = silence;
+            let spec = rig::spec("http", "127.0.0.1", address, "/mcp");
+            (script, Http::new(&spec, timeouts, tasks).unwrap())
+        }
+
+        fn asked(&self) -> Vec<String> {
+            self.asked.lock().unwrap().clone()
+        }
+    }
+
+    const PATIENT: Duration = Duration::from_secs(30);
+
+    fn events(text: impl Into<String>) -> Response<Body> {
+        rig::answer(200, "text/event-stream", rig::full(text.into()))
+    }
+
+    fn primed() -> String {
+        "id: e1\nretry: 0\ndata: \n\n".to_owned()
+    }
+
+    fn event(id: &str, data: &str) -> String {
+        format!("id: {id}\ndata: {data}\n\n")
+    }
+
+    fn call() -> Outbound {
+        let mut out = rig::request(1);
+        for (name, value) in [
+            ("mcp-session-id", "s"),
+            ("mcp-protocol-version", "2025-11-25"),
+            ("authorization", "Bearer ana"),
+        ] {
+            out.headers.insert(name, HeaderValue::from_static(value));
+        }
+        out.resumes = true;
+        out
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_ends_before_its_answer_is_gone_on_with_from_its_last_event() {
+        let tasks = Tasks::new();
+        let half = event("e4", &rig::progress(1, 3));
+        let answers = [
+            primed() + &event("e2", &rig::progress(1, 1)),
+            // Nothing yet.
+            String::new(),
+            event("e3", &rig::progress(1, 2)) + &half[..half.len() / 2],
+            event("e4", &rig::progress(1, 3)) + &event("e5", &rig::result(1, 7)),
+        ];
+        let (script, http) = Script::play(&tasks, PATIENT, answers.map(events)).await;
+        let progress = "notifications/progress";
+        let got = rig::ask(&http, call()).await.unwrap();
+        assert_eq!(got, [progress, progress, progress, "{\"n\":7}"]);
+        let own = "s 2025-11-25 Bearer ana";
+        let asked = [
+            format!("POST {own}"),
+            format!("GET e2 {own}"),
+            format!("GET e2 {own}"),
+            format!("GET e3 {own}"),
+        ];
+        assert_eq!(script.asked(), asked);
+    }
+
+    /// PROTOCOL B4: a server may let go of the stream as soon as an id was sent.
+    #[tokio::test]
+    async fn the_session_that_a_handshake_begins_is_named_when_its_answer_is_gone_on_with() {
+        let tasks = Tasks::new();
+        let mut first = events(primed());
+        first
+            .headers_mut()
+            .insert("mcp-session-id", HeaderValue::from_static("new"));
+        let answers = [first, events(event("e2", &rig::result(1, 7)))];
+        let (script, http) = Script::play(&tasks, PATIENT, answers).await;
+        let mut out = call();
+        out.headers.clear();
+        assert_eq!(rig::ask(&http, out).await.unwrap(), ["{\"n\":7}"]);
+        assert_eq!(script.asked(), ["POST", "GET e1 new"]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_lost_where_the_server_does_not_go_on() {
+        for (status, kind) in [
+            (405, "text/plain"),
+            (404, "application/json"),
+            (401, "text/plain"),
+            (302, "text/plain"),
+            (200, "application/json"),
+        ] {
+            let tasks = Tasks::new();
+            let answers = [events(primed()), rig::answer(status, kind, rig::full(""))];
+            let (script, http) = Script::play(&tasks, PATIENT, answers).await;
+            let error = rig::ask(&http, call()).await.unwrap_err();
+            let lost = matches!(error, UpstreamError::Unavailable { .. });
+            assert!(lost, "{status}: {error}");
+            assert_eq!(script.asked().len(), 2, "{status}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_an_event_to_go_on_from_is_lost_at_once() {
+        let step = rig::progress(1, 1);
+        for (resumes, text) in [
+            (true, format!("data: {step}\n\n")),
+            (true, event("", &step)),
+            (true, event(&"x".repeat(MAX_ID + 1), &step)),
+            (false, event("e1", &step)),
+        ] {
+            let tasks = Tasks::new();
+            let (script, http) = Script::play(&tasks, PATIENT, [events(text)]).await;
+            let out = Outbound { resumes, ..call() };
+            let error = rig::ask(&http, out).await.unwrap_err();
+            assert!(matches!(error, UpstreamError::Unavailable { .. }));
+            assert_eq!(script.asked().len(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn attempts_that_bring_nothing_have_an_end() {
+        let tasks = Tasks::new();
+        let busy = || rig::answer(503, "text/plain", rig::full(""));
+        let in_turn = (0..).map(|n| if n % 2 == 0 { busy() } else { events("") });
+        let answers = [events(primed())].into_iter().chain(in_turn.take(50));
+        let (script, http) = Script::play(&tasks, PATIENT, answers).await;
+        let error = rig::ask(&http, call()).await.unwrap_err();
+        assert!(matches!(error, UpstreamError::Unavailable { .. }));
+        let attempts = usize::try_from(ATTEMPTS).unwrap();
+        assert_eq!(script.asked().len(), 1 + attempts);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_goes_on_may_be_silent_for_no_longer_than_any_other() {
+        let tasks = Tasks::new();
+        let silence = Duration::from_millis(50);
+        let (_script, http) = Script::play(&tasks, silence, [events(primed())]).await;
+        let error = rig::ask(&http, call()).await.unwrap_err();
+        assert!(matches!(error, UpstreamError::Timeout("silence")));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_wants_is_not_gone_on_with() {
+        let tasks = Tasks::new();
+        let text = primed() + &event("e2", &rig::progress(1, 1));
+        let (script, http) = Script::play(&tasks, PATIENT, [events(text)]).await;
+        let Answer::Stream(_, mut frames) = http.send(call()).await.unwrap() else {
+            panic!("no stream");
+        };
+        assert!(frames.next().await.unwrap().is_ok());
+        let waits = tokio::time::timeout(PAUSES.0 / 2, frames.next()).await;
+        assert!(waits.is_err());
+        drop(frames);
+        sleep(PAUSES.0 * 2).await;
+        assert_eq!(script.asked().len(), 1);
+    }
+}
