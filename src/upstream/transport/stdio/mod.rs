@@ -255,6 +255,9 @@ impl Supervised {
         let mut reading = true;
         let mut broken = None;
         let mut status = None;
+        // The child alone: its wrapper waits for the whole group, and where we are the first process of a container those whom the
+        // child leaves behind are ours to wait for.
+        let child = self.child.inner_mut();
         tokio::select! {
             biased;
             Some(end) = self.ends.recv() => {
@@ -262,15 +265,15 @@ impl Supervised {
                 match end {
                     End::Broken(error) => broken = Some(error),
                     // It is about to die, most likely; how it died is worth a moment.
-                    End::Silent | End::Deaf => status = timeout(GRACE, self.child.wait()).await.ok(),
+                    End::Silent | End::Deaf => status = timeout(GRACE, child.wait()).await.ok(),
                 }
             }
-            exited = self.child.wait() => status = Some(exited),
+            exited = child.wait() => status = Some(exited),
             () = self.closing.cancelled() => {
-                status = timeout(GRACE, self.child.wait()).await.ok();
+                status = timeout(GRACE, child.wait()).await.ok();
                 if status.is_none() {
                     self.group.terminate();
-                    status = timeout(GRACE, self.child.wait()).await.ok();
+                    status = timeout(GRACE, child.wait()).await.ok();
                 }
             }
         }
@@ -278,8 +281,10 @@ impl Supervised {
         self.group.kill();
         let exited = match status {
             Some(status) => status,
-            None => self.child.wait().await,
+            None => child.wait().await,
         };
+        // Those of them that fell to us; there is nobody else, as a rule.
+        drop(timeout(GRACE, self.child.wait()).await);
         self.group.gone();
         while reading {
             match timeout(LAST_WORDS, self.ends.recv()).await {

@@ -333,3 +333,39 @@ fn a_program_is_found_in_absolute_directories_of_the_path_only() {
 fn strip(path: PathBuf) -> PathBuf {
     path.components().collect()
 }
+
+/// As the first process of a container we are whom orphans fall to, and have them to wait for beside our own children.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_death_of_a_child_is_noticed_where_its_helpers_fall_to_us() {
+    const ALONE: &str = "USHER_TEST_ORPHANS";
+    if std::env::var_os(ALONE).is_none() {
+        // Whom orphans fall to is said of a whole process: this gets one of its own.
+        let own = std::env::current_exe().unwrap();
+        let name = "upstream::transport::stdio::tests::the_death_of_a_child_is_noticed_where_its_helpers_fall_to_us";
+        let mut alone = std::process::Command::new(own);
+        let ended = alone.args(["--exact", name]).env(ALONE, "1").status();
+        assert!(ended.unwrap().success());
+        return;
+    }
+    nix::sys::prctl::set_child_subreaper(true).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let tasks = Tasks::new();
+        let child = child(&tasks).await;
+        let answer = soon(ask(&child, directed(1, "helper"))).await.unwrap();
+        let helper: String = answer[0].chars().filter(char::is_ascii_digit).collect();
+        let error = soon(ask(&child, directed(2, "die"))).await.unwrap_err();
+        assert!(error.to_string().contains("exit status: 3"), "{error}");
+        assert!(
+            soon(child.lost())
+                .await
+                .to_string()
+                .contains("out of cheese")
+        );
+        // It went with the child, and nothing is left of it.
+        assert!(!std::path::Path::new("/proc").join(helper).exists());
+    });
+}
