@@ -5,7 +5,10 @@
 use std::{
     collections::VecDeque,
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -18,7 +21,7 @@ use super::{
     Line, One,
     ending::{End, Ending},
 };
-use crate::tasks::clock;
+use crate::{tasks::clock, upstream::UpstreamError};
 
 /// How long an idle connection is trusted.
 const IDLE: Duration = Duration::from_secs(60);
@@ -33,8 +36,14 @@ pub(super) struct List {
     /// Those on which the end of an answer is still to come: those first that have waited the longest since they were looked at.
     ending: Mutex<VecDeque<Ending>>,
     /// Held by the one that makes the first connection, or the next HTTP/2 one, so that a burst makes one and not many.
-    pub(super) first: tokio::sync::Mutex<()>,
+    pub(super) first: tokio::sync::Mutex<Failed>,
+    /// How often that failed.
+    failures: AtomicU64,
 }
+
+/// Why a connection did not come about for the one that made it last, where it did not.
+#[derive(Debug, Default)]
+pub(super) struct Failed(Option<UpstreamError>);
 
 /// What the upstream speaks, once it is known, and the connections that are free.
 #[derive(Debug, Default)]
@@ -52,6 +61,22 @@ struct Idle {
 }
 
 impl List {
+    /// How often making a connection that others wait for has failed.
+    pub(super) fn failures(&self) -> u64 {
+        self.failures.load(Relaxed)
+    }
+
+    /// What it failed with since there were so many, for those who have waited since then.
+    pub(super) fn failed_since(&self, failures: u64, last: &Failed) -> Option<UpstreamError> {
+        last.0.clone().filter(|_| self.failures() > failures)
+    }
+
+    /// It has failed once more.
+    pub(super) fn fail(&self, last: &mut Failed, error: &UpstreamError) {
+        last.0 = Some(error.clone());
+        self.failures.fetch_add(1, Relaxed);
+    }
+
     /// A connection that is open and free.
     pub(super) fn free(&self) -> Option<Line> {
         loop {

@@ -216,21 +216,36 @@ impl Pool {
     async fn fresh(&self, here: Place) -> Result<(Line, bool), UpstreamError> {
         let list = self.0.lists.at(here);
         let speaks_one = || self.0.speaks_one.load(Relaxed);
-        let _first = if speaks_one() {
-            None
-        } else {
-            let first = list.first.lock().await;
+        if !speaks_one() {
+            let failures = list.failures();
+            let mut first = list.first.lock().await;
             if let Some(line) = list.free() {
                 return Ok((line, true));
             }
             // Whoever held it may have found out that each needs one of its own.
-            (!speaks_one()).then_some(first)
-        };
+            if !speaks_one() {
+                // Or that none can be had: to dial for each of those who wait, one after another, would take them for ever.
+                if let Some(error) = list.failed_since(failures, &first) {
+                    return Err(error);
+                }
+                let made = self.made(here).await;
+                if let Err(error) = &made {
+                    list.fail(&mut first, error);
+                }
+                return Ok((made?, false));
+            }
+        }
+        Ok((self.made(here).await?, false))
+    }
+
+    /// A connection made now.
+    async fn made(&self, here: Place) -> Result<Line, UpstreamError> {
+        let list = self.0.lists.at(here);
         let stream = self.0.dial.any().await?;
         if !stream.connected().is_negotiated_h2() {
             self.0.speaks_one.store(true, Relaxed);
             list.speaks_one();
-            return Ok((Line::One(begin(stream, here).await?), false));
+            return Ok(Line::One(begin(stream, here).await?));
         }
         let (line, connection) = http2::Builder::new(Owned(self.0.tasks.clone()))
             .timer(TokioTimer::new())
@@ -247,7 +262,7 @@ impl Pool {
         });
         self.0.speaks_one.store(false, Relaxed);
         list.speaks_two(line.clone());
-        Ok((Line::Two(line), false))
+        Ok(Line::Two(line))
     }
 
     fn give_back(&self, line: One) {

@@ -14,7 +14,7 @@ use http::{
 };
 use tokio::{
     sync::{Barrier, mpsc},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::{
@@ -544,5 +544,29 @@ async fn a_burst_dials_at_once_as_soon_as_each_is_known_to_need_a_connection() {
     let all = timeout(Duration::from_secs(20), join_all(calls)).await;
     for answer in all.expect("they wait for one another") {
         assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
+    }
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_connection_that_does_not_come_about_wait_once() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    // The handshake is never answered.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut spec = spec("https", "localhost", listener.local_addr().unwrap(), "/");
+    spec.tls.ca = Some(authority.pem());
+    let mut soon = timeouts();
+    soon.connect = Duration::from_millis(500);
+    let http = Http::new(&spec, soon, &tasks).unwrap();
+    let began = Instant::now();
+    for turn in 1..3 {
+        let calls = (0..8).map(|_| ask(&http, request(1)));
+        for error in join_all(calls).await {
+            assert!(matches!(error, Err(UpstreamError::Timeout("connect"))));
+        }
+        // Whoever comes afterwards tries again.
+        let took = began.elapsed();
+        assert!(took >= soon.connect * turn, "{took:?}");
+        assert!(took < soon.connect * (3 * turn), "{took:?}");
     }
 }
