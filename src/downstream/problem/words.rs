@@ -118,6 +118,9 @@ pub(super) fn describe(from: &FromUpstream) -> String {
                 "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
             )
         }
+        UpstreamError::Timeout("connect" | "initialize" | "discover") => {
+            format!("the server `{upstream}` could not be reached in time; the call was not sent")
+        }
         UpstreamError::Timeout(_) => {
             format!(
                 "the server `{upstream}` did not answer in time; the call was cancelled, whether it took effect is unknown"
@@ -178,5 +181,32 @@ pub(super) fn in_words(wait: Duration) -> String {
         seconds @ ..=120 => format!("{seconds} s"),
         seconds @ 121..=7_200 => format!("{} min", seconds.div_ceil(60)),
         seconds => format!("{} h", seconds.div_ceil(3_600)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::UpstreamId;
+
+    #[test]
+    fn what_was_never_sent_is_not_told_as_unknown_and_cancelled() {
+        let told = |deadline| {
+            describe(&FromUpstream {
+                upstream: UpstreamId::parse("u").unwrap(),
+                error: UpstreamError::Timeout(deadline),
+            })
+        };
+        for deadline in ["connect", "initialize", "discover"] {
+            let told = told(deadline);
+            assert!(
+                !told.contains("unknown") && !told.contains("cancelled"),
+                "{told}"
+            );
+            assert!(told.contains("not sent"), "{told}");
+        }
+        for deadline in ["call", "silence"] {
+            assert!(told(deadline).contains("whether it took effect is unknown"));
+        }
     }
 }
