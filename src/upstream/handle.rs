@@ -251,7 +251,7 @@ impl Upstream {
         async move {
             let began = clock::now();
             let reply = match this.reached(&call).await {
-                Ok(peer) => this.learned(&*peer, peer.call(call, route).await),
+                Ok(peer) => this.learned(&peer, peer.call(call, route).await),
                 Err(error) => Err(error),
             };
             this.shared.tally.note(clock::since(began), reply.is_ok());
@@ -276,10 +276,10 @@ impl Upstream {
         self.peer()
     }
 
-    /// Takes note of what a reply says of the peer.
+    /// Takes note of what a reply says of the peer, unless another has taken its place: that one it says nothing of.
     fn learned(
         &self,
-        peer: &dyn Peer,
+        peer: &Arc<dyn Peer>,
         reply: Result<Reply, UpstreamError>,
     ) -> Result<Reply, UpstreamError> {
         if let Err(error) = &reply
@@ -287,10 +287,14 @@ impl Upstream {
         {
             metrics::reached(bound);
         }
-        if peer.carries_all() {
+        if peer.carries_all() && self.is_there(peer) {
             self.shared.circuit.learn(&reply);
         }
         reply
+    }
+
+    fn is_there(&self, peer: &Arc<dyn Peer>) -> bool {
+        matches!(&self.shared.presence.load().state, Being::Ready(there) if Arc::ptr_eq(there, peer))
     }
 
     /// Has it reached with the caller's own token, and waits for that up to the connect deadline.

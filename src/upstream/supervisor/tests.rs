@@ -541,3 +541,27 @@ async fn one_upstream_that_hangs_delays_no_other() {
     assert_eq!((timed_out, refused), (4, 196));
     assert_eq!(began.elapsed(), Duration::from_secs(60));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_peer_fails_at_after_another_took_its_place_does_not_count_against_that() {
+    let processes = serving(|number, sent| match (number, sent.method.as_str()) {
+        (0, "tools/call") => {
+            let late = Play::Fail(UpstreamError::unreached("late"));
+            Play::After(30, Box::new(late))
+        }
+        _ => healthy(number, sent),
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    let calls = join_all((0..5).map(|_| called(&upstream)));
+    let replaced = async {
+        sleep(Duration::from_secs(1)).await;
+        upstream.restart();
+        sink.reach(3).await;
+    };
+    let (calls, ()) = tokio::join!(calls, replaced);
+    assert!(calls.iter().all(Result::is_err));
+    assert_eq!(processes.made().len(), 2);
+    let status = upstream.status();
+    assert_eq!((status.state, status.failures), (State::Ready, 0));
+}
