@@ -4,7 +4,7 @@
 //! goes on once; it is read on meanwhile, so that pings are answered and its end is seen, which whoever holds it is told
 //! of; after [`PATIENCE`], or when its session or its caller's ends, or when nobody can be told any more how to go on with
 //! it, it is given up and the server told.
-//! Bounds: [`MAX_PARKED`] calls of one upstream.
+//! Bounds: [`MAX_PARKED`] calls of one upstream, [`MAX_OF_ONE`] of them of one principal.
 
 use std::{
     collections::HashMap,
@@ -26,6 +26,8 @@ use crate::{
 
 /// The most calls of one upstream that wait for people.
 pub(super) const MAX_PARKED: usize = 1_024;
+/// The most of them that are one principal's, who must not keep everybody else from being asked.
+const MAX_OF_ONE: usize = MAX_PARKED / 4;
 /// How long a person is waited for: as long as the state that a client brings back is good (SECURITY 6).
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -52,10 +54,13 @@ impl Lot {
         let (take, taken) = oneshot::channel();
         let number = {
             let mut waiting = lot.waiting();
-            if waiting.len() >= MAX_PARKED {
+            let (caller, op) = call.about();
+            let of_theirs = |ticket: &&Ticket| ticket.principal == caller.principal;
+            if waiting.len() >= MAX_PARKED
+                || waiting.values().filter(of_theirs).count() >= MAX_OF_ONE
+            {
                 return Err(call);
             }
-            let (caller, op) = call.about();
             let ticket = Ticket {
                 principal: caller.principal.clone(),
                 op: op.clone(),

@@ -260,3 +260,26 @@ async fn a_call_that_ends_while_its_caller_is_asked_keeps_nobody_else_of_its_pip
         assert_eq!(reply.await.is_err(), breaks);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_principal_cannot_take_all_the_room_for_calls_that_wait() {
+    let (transport, peer) = played(&an_address()).await;
+    let of = |name: &str| {
+        let call = able("k");
+        let caller = Caller {
+            principal: Principal::new(name),
+            ..(*call.caller).clone()
+        };
+        Call {
+            caller: Arc::new(caller),
+            ..call
+        }
+    };
+    for nth in 0..256 {
+        asked(begun(&transport, &peer, of("ana"), nth, &[ELICIT]).await);
+    }
+    let refused = begun(&transport, &peer, of("ana"), 256, &[ELICIT]).await;
+    assert!(matches!(refused, Err(UpstreamError::Overloaded)));
+    asked(begun(&transport, &peer, of("ben"), 257, &[ELICIT]).await);
+    assert_eq!(peer.lot.len(), 257);
+}

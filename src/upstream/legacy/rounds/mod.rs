@@ -15,7 +15,9 @@ use super::{
     *,
 };
 use crate::{
-    call::{Caller, Event, Hold, InputRequired, LogLevel, Op, Outcome, Resume, State, Step},
+    call::{
+        Caller, Event, Hold, InputRequired, LogLevel, Op, Outcome, Principal, Resume, State, Step,
+    },
     json::{Json, Limits},
     protocol::{ClientCapabilities, Revision},
     upstream::{
