@@ -8,19 +8,22 @@ use std::{
 
 use nix::{
     sys::signal::{Signal, killpg},
-    unistd::{AccessFlags, Pid, access},
+    unistd::{AccessFlags, access},
 };
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use secrecy::ExposeSecret;
 use tokio::{runtime::Handle, sync::oneshot};
 
+use super::orphans::Ours;
 use crate::upstream::{UpstreamError, spec::StdioSpec};
 
 /// The variables of our own that a child gets (SECURITY OPS-2).
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /// Starts the child in a group of its own, its three pipes open.
-pub(super) async fn launch(spec: &StdioSpec) -> Result<Box<dyn ChildWrapper>, UpstreamError> {
+pub(super) async fn launch(
+    spec: &StdioSpec,
+) -> Result<(Box<dyn ChildWrapper>, Group), UpstreamError> {
     let [program, arguments @ ..] = &spec.command[..] else {
         return Err(UpstreamError::unreached("no command"));
     };
@@ -55,7 +58,7 @@ pub(super) async fn launch(spec: &StdioSpec) -> Result<Box<dyn ChildWrapper>, Up
 
 /// Spawns from a thread that has given up gaining privileges: a child inherits that from the thread that forks it, and
 /// so it needs no code between fork and exec. The thread ends here; ours keep what they have.
-async fn spawn(mut command: CommandWrap) -> io::Result<Box<dyn ChildWrapper>> {
+async fn spawn(mut command: CommandWrap) -> io::Result<(Box<dyn ChildWrapper>, Group)> {
     let runtime = Handle::current();
     let (done, started) = oneshot::channel();
     std::thread::Builder::new()
@@ -63,7 +66,8 @@ async fn spawn(mut command: CommandWrap) -> io::Result<Box<dyn ChildWrapper>> {
         .spawn(move || {
             let _in_runtime = runtime.enter();
             // If nobody waits any more the child comes back here, and is killed by being dropped.
-            drop(done.send(restrict().and_then(|()| command.spawn())));
+            let child = restrict().and_then(|()| Ours::start(|| command.spawn()));
+            drop(done.send(child.map(|(child, ours)| (child, Group(ours)))));
         })?;
     started
         .await
@@ -104,19 +108,9 @@ pub(super) fn resolve(
 
 /// The process group of a child. Dropping it kills the group, unless it is known to be gone.
 #[derive(Debug)]
-pub(super) struct Group(Option<Pid>);
+pub(super) struct Group(Option<Ours>);
 
 impl Group {
-    /// The group that `child` leads.
-    pub(super) fn of(child: &dyn ChildWrapper) -> Self {
-        Self(
-            child
-                .id()
-                .and_then(|id| i32::try_from(id).ok())
-                .map(Pid::from_raw),
-        )
-    }
-
     /// Asks everyone in the group to end.
     pub(super) fn terminate(&self) {
         self.signal(Signal::SIGTERM);
@@ -128,14 +122,14 @@ impl Group {
     }
 
     /// The leader has been waited for and the rest were killed: its number may soon be somebody else's.
-    pub(super) const fn gone(&mut self) {
+    pub(super) fn gone(&mut self) {
         self.0 = None;
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(leader) = &self.0 {
             // The only failure is that there is nobody left.
-            let _nobody = killpg(group, signal);
+            let _nobody = killpg(leader.id(), signal);
         }
     }
 }

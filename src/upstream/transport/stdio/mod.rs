@@ -6,6 +6,7 @@
 
 mod launch;
 mod lines;
+mod orphans;
 mod stderr;
 
 #[cfg(test)]
@@ -85,8 +86,7 @@ impl Stdio {
         bounds: &PeerBounds,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
-        let mut child = launch::launch(spec).await?;
-        let group = Group::of(&*child);
+        let (mut child, group) = launch::launch(spec).await?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (
             child.stdin().take(),
             child.stdout().take(),
@@ -95,6 +95,7 @@ impl Stdio {
             return Err(UpstreamError::unreached("the child has no pipes"));
         };
         let tasks = tasks.child();
+        orphans::look_after(&tasks);
         let closing = CancellationToken::new();
         let (mux, inbox) = Mux::new(upstream.clone(), bounds.json);
         let stderr = Stderr::capture(

@@ -28,6 +28,7 @@ while IFS= read -r line; do
     *'"method":"stubborn"'*) trap '' TERM; echo "$ok" ;;
     *'"method":"closed"'*) exec >&-; sleep 60 ;;
     *'"method":"helper"'*) sleep 300 & echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"pid\":$!}}" ;;
+    *'"method":"orphan"'*) pid=$(sleep 0.2 >/dev/null 2>&1 & echo $!); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"pid\":$pid}}" ;;
     *'"method":"deaf"'*) exec <&-; echo "$ok"; sleep 60 ;;
   esac
 done
@@ -355,8 +356,20 @@ fn the_death_of_a_child_is_noticed_where_its_helpers_fall_to_us() {
     runtime.unwrap().block_on(async {
         let tasks = Tasks::new();
         let child = child(&tasks).await;
+        let running = |answer: &str| {
+            let pid: String = answer.chars().filter(char::is_ascii_digit).collect();
+            std::path::Path::new("/proc").join(pid).exists()
+        };
         let answer = soon(ask(&child, directed(1, "helper"))).await.unwrap();
-        let helper: String = answer[0].chars().filter(char::is_ascii_digit).collect();
+        let orphan = soon(ask(&child, directed(3, "orphan"))).await.unwrap();
+        assert!(running(&answer[0]));
+        // Whoever has ended is waited for, while the child lives.
+        soon(async {
+            while running(&orphan[0]) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
         let error = soon(ask(&child, directed(2, "die"))).await.unwrap_err();
         assert!(error.to_string().contains("exit status: 3"), "{error}");
         assert!(
@@ -366,6 +379,6 @@ fn the_death_of_a_child_is_noticed_where_its_helpers_fall_to_us() {
                 .contains("out of cheese")
         );
         // It went with the child, and nothing is left of it.
-        assert!(!std::path::Path::new("/proc").join(helper).exists());
+        assert!(!running(&answer[0]));
     });
 }

@@ -1,0 +1,115 @@
+//! Those whom our children leave behind, where they fall to us: to the first process of a container.
+//!
+//! Guarantees: they are waited for when they end, so that nothing of them is left; whom we started ourselves is never waited for
+//! here, whose end somebody else wants to know. Deliberately absent: whatever has the system's own first process above it.
+
+use std::{
+    collections::HashSet,
+    io,
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use nix::unistd::Pid;
+use process_wrap::tokio::ChildWrapper;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
+
+use crate::tasks::Tasks;
+
+/// When it is looked again while a child of our own stands in front, whose end is about to be seen.
+const SOON: Duration = Duration::from_millis(100);
+
+/// Whom we started, of all upstreams: a wait for anybody may meet any of them.
+static OURS: LazyLock<Mutex<HashSet<Pid>>> = LazyLock::new(Mutex::default);
+
+/// A child of ours, until this is dropped: somebody else waits for it.
+#[derive(Debug)]
+pub(super) struct Ours(Pid);
+
+impl Ours {
+    /// Starts a child. While that lasts nobody is waited for here, or one that ended at once could be taken for an orphan.
+    pub(super) fn start(
+        start: impl FnOnce() -> io::Result<Box<dyn ChildWrapper>>,
+    ) -> io::Result<(Box<dyn ChildWrapper>, Option<Self>)> {
+        let mut ours = ours();
+        let child = start()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let id = id.map(Pid::from_raw);
+        ours.extend(id);
+        Ok((child, id.map(Self)))
+    }
+
+    /// Its number.
+    pub(super) const fn id(&self) -> Pid {
+        self.0
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        ours().remove(&self.0);
+    }
+}
+
+/// Waits for orphans as long as `tasks` live, where they fall to us.
+pub(super) fn look_after(tasks: &Tasks) {
+    if !fall_to_us() {
+        return;
+    }
+    tasks.spawn(async {
+        let mut ended = match signal(SignalKind::child()) {
+            Ok(ended) => ended,
+            Err(error) => return tracing::warn!(%error, "orphans are not waited for"),
+        };
+        loop {
+            if reap() {
+                ended.recv().await;
+            } else {
+                sleep(SOON).await;
+            }
+        }
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn fall_to_us() -> bool {
+    Pid::this().as_raw() == 1 || nix::sys::prctl::get_child_subreaper().unwrap_or(false)
+}
+
+/// Only Linux has containers.
+#[cfg(not(target_os = "linux"))]
+const fn fall_to_us() -> bool {
+    false
+}
+
+/// Waits for all orphans that have ended; false when there may be more of them behind a child of ours.
+#[cfg(target_os = "linux")]
+fn reap() -> bool {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
+    loop {
+        let ours = ours();
+        let looking = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        let Some(ended) = waitid(Id::All, looking).ok().and_then(|it| it.pid()) else {
+            return true;
+        };
+        if ours.contains(&ended) {
+            return false;
+        }
+        if waitpid(ended, Some(WaitPidFlag::WNOHANG)).is_err() {
+            return true;
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn reap() -> bool {
+    true
+}
+
+/// A panic under the lock leaves a set that is still whole, so poison says nothing.
+fn ours() -> MutexGuard<'static, HashSet<Pid>> {
+    OURS.lock().unwrap_or_else(PoisonError::into_inner)
+}
