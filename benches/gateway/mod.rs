@@ -163,6 +163,7 @@ fn rules(upstream: &UpstreamId, all: Validation) -> CatalogRules {
             rename: Default::default(),
             describe: Default::default(),
             labels: Default::default(),
+            claims: Default::default(),
             validation: ValidationRules {
                 all,
                 tools: Vec::new(),
