@@ -122,7 +122,7 @@ impl Circuit {
         match outcome {
             Err(
                 UpstreamError::Unavailable {
-                    reached: Reached::No,
+                    reached: Reached::No | Reached::Never,
                     ..
                 }
                 | UpstreamError::Timeout("connect"),

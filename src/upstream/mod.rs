@@ -193,6 +193,8 @@ pub enum Reached {
     No,
     /// It answered: this cannot be had of it, and others may get what they want on the same connection.
     Yes,
+    /// No connection came about, and so nothing was sent.
+    Never,
     /// Nothing was sent, since it had gone wrong a moment before.
     Unsent,
 }
@@ -280,6 +282,11 @@ impl UpstreamError {
     /// An `Unavailable` because there is no connection, or it failed.
     pub fn unreached(cause: impl ToString) -> Self {
         Self::unavailable(cause, None, Reached::No)
+    }
+
+    /// An `Unavailable` because no connection came about.
+    pub(in crate::upstream) fn unconnected(cause: impl ToString) -> Self {
+        Self::unavailable(cause, None, Reached::Never)
     }
 
     /// An `Unavailable` because of what the upstream itself answered: it was reached, whatever cannot be had of it.

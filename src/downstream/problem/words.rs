@@ -10,7 +10,7 @@ use crate::{
     metrics::Refusal,
     schema,
     stack::{self, Error, LoginNeeded, Missing},
-    upstream::{CredentialError, FromUpstream, UpstreamError},
+    upstream::{CredentialError, FromUpstream, Reached, UpstreamError},
 };
 
 /// What is said when a client gives no input.
@@ -113,6 +113,11 @@ pub(super) fn describe(from: &FromUpstream) -> String {
                 "the server `{upstream}` is not available; the next attempt to reach it is due in {wait} s"
             )
         }
+        UpstreamError::Unavailable {
+            retry_at: None,
+            reached: Reached::Never | Reached::Unsent,
+            ..
+        } => format!("the server `{upstream}` is not available; the call was not sent"),
         UpstreamError::Unavailable { retry_at: None, .. } => {
             format!(
                 "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
@@ -207,6 +212,23 @@ mod tests {
         }
         for deadline in ["call", "silence"] {
             assert!(told(deadline).contains("whether it took effect is unknown"));
+        }
+        let away = |reached| {
+            describe(&FromUpstream {
+                upstream: UpstreamId::parse("u").unwrap(),
+                error: UpstreamError::Unavailable {
+                    cause: "x".into(),
+                    retry_at: None,
+                    status: None,
+                    reached,
+                },
+            })
+        };
+        for reached in [Reached::Never, Reached::Unsent] {
+            assert!(away(reached).ends_with("the call was not sent"));
+        }
+        for reached in [Reached::No, Reached::Yes] {
+            assert!(away(reached).contains("whether the call took effect is unknown"));
         }
     }
 }

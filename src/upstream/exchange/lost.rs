@@ -23,11 +23,11 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
     let (code, message) = match error {
         UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => (
             codes::UPSTREAM_UNAVAILABLE,
-            "the connection to the upstream was lost before its answer",
+            "the connection to the upstream was lost before its answer; whether the call took effect is unknown",
         ),
         UpstreamError::Timeout(_) => (
             codes::UPSTREAM_TIMEOUT,
-            "the upstream did not answer in time",
+            "the upstream did not answer in time; whether the call took effect is unknown",
         ),
         // What the caller lacks is said first or not at all: its HTTP status is 400.
         UpstreamError::Protocol(_)

@@ -77,7 +77,7 @@ impl Dial {
         };
         match tokio::time::timeout(self.limit, opening).await {
             Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(error)) => Err(chain(&*error)),
+            Ok(Err(error)) => Err(UpstreamError::unconnected(words(&*error))),
             Err(_elapsed) => Err(UpstreamError::Timeout("connect")),
         }
     }
@@ -94,6 +94,10 @@ pub(super) fn refused_unread(error: &hyper::Error) -> bool {
 
 /// An `Unavailable` that tells the whole chain of causes.
 pub(super) fn chain(error: &(dyn StdError + 'static)) -> UpstreamError {
+    UpstreamError::unreached(words(error))
+}
+
+fn words(error: &(dyn StdError + 'static)) -> String {
     let mut cause = String::new();
     for part in causes(error) {
         let part = part.to_string();
@@ -104,7 +108,7 @@ pub(super) fn chain(error: &(dyn StdError + 'static)) -> UpstreamError {
             cause.push_str(&part);
         }
     }
-    UpstreamError::unreached(cause)
+    cause
 }
 
 fn causes<'a>(
@@ -142,4 +146,26 @@ fn roots(tls: &TlsSpec, wanted: bool) -> Result<RootCertStore, UpstreamError> {
     }
     fetch::roots(tls.ca.as_deref())
         .map_err(|error| UpstreamError::unreached(format!("TLS roots: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::Reached;
+
+    #[tokio::test]
+    async fn where_nobody_listens_nothing_was_sent() {
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = taken.local_addr().unwrap();
+        drop(taken);
+        let url: Uri = format!("http://{address}/mcp").parse().unwrap();
+        let limit = Duration::from_secs(5);
+        let dial = Dial::new(&url, &TlsSpec::default(), limit).unwrap();
+        for dialled in [dial.any().await, dial.single().await] {
+            let Err(UpstreamError::Unavailable { reached, cause, .. }) = dialled else {
+                panic!("somebody listens");
+            };
+            assert_eq!(reached, Reached::Never, "{cause}");
+        }
+    }
 }
