@@ -85,7 +85,7 @@ pub(super) fn exposed(
 /// Most bytes of a tool or prompt name from an upstream.
 const NAME_BYTES: usize = 1_024;
 /// Most bytes of a URI or template from an upstream.
-const URI_BYTES: usize = 8_192;
+pub(super) const URI_BYTES: usize = 8_192;
 
 /// Checks the definitions of one list of one upstream.
 pub(super) struct Checker<'a> {

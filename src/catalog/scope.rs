@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{
     Catalog, Hints, Route,
     apps::Apps,
-    check::Item,
+    check::{Item, URI_BYTES},
     cursor::Position,
     face::{self, Face},
     hints::{self, Freshness},
@@ -242,7 +242,7 @@ impl ScopeView {
         if let Some(route) = self.listed(ListKind::Resources, uri) {
             return Some(route.clone());
         }
-        if spelling::of_uri(uri).is_some() || spelling::is_twisted(uri) {
+        if uri.len() > URI_BYTES || spelling::of_uri(uri).is_some() || spelling::is_twisted(uri) {
             return None;
         }
         if let Some(route) = self.apps.page(uri).or_else(|| self.apps.resource(uri)) {

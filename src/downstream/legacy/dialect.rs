@@ -30,6 +30,9 @@ use crate::{
     stack::Error,
 };
 
+/// The most bytes of what a client says that it can do: what is known of that is a few hundred.
+const CAPABILITIES: usize = 64 << 10;
+
 /// Speaks the handshake era to clients.
 #[derive(Clone, Copy)]
 pub(in crate::downstream) struct Legacy<'a> {
@@ -199,6 +202,10 @@ impl<'a> Legacy<'a> {
         let Some(capabilities) = capabilities else {
             return invalid("`params.capabilities` is not an object");
         };
+        // A session keeps them for as long as it lives (SECURITY REL-3).
+        if capabilities.json().len() > CAPABILITIES {
+            return invalid("`params.capabilities` is over 64 KiB");
+        }
         let opened = self.door.sessions.open(
             inbound.identity.clone(),
             inbound.scope.clone(),
