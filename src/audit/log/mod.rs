@@ -18,7 +18,9 @@ pub(super) mod tests;
 
 use std::{
     collections::VecDeque,
-    fs, io, mem,
+    fs,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    mem,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -549,6 +551,8 @@ impl Log {
     }
 }
 
+/// The extension of what was cut off a segment and is no record that was not finished.
+pub const DAMAGED: &str = "damaged";
 /// How many segments may begin with the same record.
 const TURNS: u32 = 10_000;
 /// What is kept of the buffer between writes.
@@ -562,6 +566,7 @@ fn recover(directory: &Path) -> io::Result<Option<Recovered>> {
     for segment in segments(directory)?.into_iter().rev() {
         let tail = segment::tail_of(&segment.path)?;
         if tail.torn > 0 {
+            keep_damaged(&segment.path, tail.length)?;
             let file = fs::OpenOptions::new().write(true).open(&segment.path)?;
             file.set_len(tail.length)?;
             file.sync_all()?;
@@ -573,5 +578,25 @@ fn recover(directory: &Path) -> io::Result<Option<Recovered>> {
         // Not even its first record was finished.
         fs::remove_file(&segment.path)?;
     }
-    Ok(None)
+    let last = Place::START;
+    Ok((cut > 0).then_some(Recovered { last, cut }))
+}
+
+/// Keeps what is cut off a segment from `length` on, where that is no record that was not finished: a line that ended was
+/// changed later, and somebody will want to see it (SECURITY REL-8).
+fn keep_damaged(segment: &Path, length: u64) -> io::Result<()> {
+    let mut cut = Vec::new();
+    let mut file = fs::File::open(segment)?;
+    file.seek(SeekFrom::Start(length))?;
+    file.read_to_end(&mut cut)?;
+    if memchr::memchr(b'\n', &cut).is_none() {
+        return Ok(());
+    }
+    let aside = segment.with_extension(DAMAGED);
+    tracing::warn!(
+        bytes = cut.len(),
+        kept = %aside.display(),
+        "lines at the end of the audit log are no records, or were changed; they are kept apart"
+    );
+    replace(&aside, &cut)
 }

@@ -101,6 +101,35 @@ fn a_torn_tail_is_cut_at_its_last_whole_record_and_that_is_recorded() {
     }
 }
 
+/// SECURITY REL-8
+#[test]
+fn lines_that_were_changed_and_files_of_none_are_kept_apart_and_told_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+    log.append(&[happened(0), happened(1)].into()).unwrap();
+    let path = log.open.as_ref().unwrap().path.clone();
+    drop(log);
+    let whole = fs::read(&path).unwrap();
+    let feeds: Vec<_> = memchr::memchr_iter(b'\n', &whole).collect();
+    let last = feeds[feeds.len() - 2] + 1;
+    let mut changed = whole.clone();
+    changed[last + 20] ^= 1;
+    for (text, from) in [(changed, last), (b"no record\nnone\n".to_vec(), 0)] {
+        fs::write(&path, &text).unwrap();
+        let (log, recovered) = open(&disk, directory.path(), Cuts::default());
+        let new = log.open.as_ref().unwrap().path.clone();
+        drop(log);
+        let cut = text.len() - from;
+        assert_eq!(recovered.unwrap().cut, cut as u64);
+        let kept = fs::read(path.with_extension(DAMAGED)).unwrap();
+        assert_eq!(kept, text[from..]);
+        let told = records(directory.path()).pop().unwrap();
+        assert!(told.contains(&format!(r#""torn_bytes":{cut}"#)), "{told}");
+        fs::remove_file(new).unwrap();
+    }
+}
+
 #[test]
 fn a_write_that_fails_half_way_leaves_nothing_and_the_next_one_goes_on() {
     for stuck in [false, true] {
