@@ -303,6 +303,7 @@ mod tests {
             policy: "",
             approved: None,
             definition: None,
+            listen: None,
             params: &Json::empty_object(),
         };
         let safe = auditor.permit(operation.view(), &permission).unwrap();

@@ -95,6 +95,8 @@ pub struct Permission<'a> {
     pub approved: Option<&'a Approved>,
     /// The digest of the definition of what it is about, where that is listed.
     pub definition: Option<&'a str>,
+    /// Of a listen: the resources that are watched from now on, and those that were asked for and are not.
+    pub listen: Option<(&'a [&'a str], &'a [&'a str])>,
     /// The params as they are sent, of which `arguments` are told.
     pub params: &'a Json,
 }
@@ -270,6 +272,8 @@ pub(super) fn decision(
     spoken(record, of);
     record.text("method", of.method);
     record.number("monotonic", nanos(now.instant - frame.start));
+    let (watched, not_watched) = permission.listen.unwrap_or_default();
+    addresses(record, frame, "not_watched", not_watched);
     let policies = permission.policies;
     if !policies.is_empty() {
         record.texts("policies", policies.iter().map(|name| &**name), MANY);
@@ -291,7 +295,16 @@ pub(super) fn decision(
     record.time(now.at);
     trace(record, of);
     record.number("v", VERSION);
+    addresses(record, frame, "watched", watched);
     now.at
+}
+
+/// Addresses of resources, where there are any.
+fn addresses(record: &mut Object<'_>, frame: &Frame<'_>, name: &'static str, all: &[&str]) {
+    if !all.is_empty() {
+        let kept: Vec<_> = all.iter().map(|uri| frame.scrub.name(uri)).collect();
+        record.texts(name, kept.iter().map(|uri| &**uri), MANY);
+    }
 }
 
 /// The record of an end; when it was.

@@ -116,6 +116,7 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
     let passage = permitted.passage();
     let route = passage.map(|passage| passage.route());
     let permit = passage.map(|passage| passage.permit());
+    let (watched, not_watched) = listened(permitted);
     let safe = auditor.permit(
         View::of(call),
         &Permission {
@@ -124,6 +125,7 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
             policy: snapshot.policy().policy().digest(),
             approved: permitted.approved().map(|approved| &**approved),
             definition: authorize::definition(call, snapshot),
+            listen: Some((&watched, &not_watched)),
             params: &call.params,
         },
     );
@@ -136,6 +138,17 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
         };
     });
     safe
+}
+
+/// The resources that a listen watches, and those that it was to and does not: policy does not let it, or nobody has them.
+fn listened(permitted: &Permitted) -> (Vec<&str>, Vec<&str>) {
+    let (Op::Listen(filter), Way::Hub(watched)) = (&permitted.call.op, &permitted.way) else {
+        return Default::default();
+    };
+    let watched: Vec<&str> = watched.iter().map(|it| &*it.at.outward).collect();
+    let asked = filter.subscriptions.iter().map(|uri| &**uri);
+    let not_watched = asked.filter(|uri| !watched.contains(uri)).collect();
+    (watched, not_watched)
 }
 
 fn note(trail: &Trail, began: Instant) {

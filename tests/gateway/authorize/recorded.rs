@@ -1,9 +1,45 @@
 //! What the record of a call says of the approval that it went by (PRODUCT 9, SECURITY 8).
 
+use super::{MODERN, notes};
 use crate::{
     audit::{recording, records},
     harness::{Pairing, Says, now, tool},
 };
+
+/// Who watched what, and what they were not let watch.
+#[tokio::test]
+async fn the_record_of_a_listen_says_what_is_watched_and_what_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = notes(MODERN);
+    let only_a = r#"permit(principal, action, resource is Tool);
+        permit(principal, action, resource is Resource) when { resource.uri like "note://a*" };"#;
+    let gateway = recording(directory.path(), &notes)
+        .policies(only_a)
+        .start()
+        .await;
+    let client = gateway.client(MODERN).await;
+    let uris = [
+        "notes+note://a",
+        "notes+note://b?token=mk-parameter",
+        "notes+note://z",
+    ];
+    let watch = client.partial_watch(&["tools"], &uris).await;
+    drop(watch);
+    gateway.app.clone().shutdown().await;
+    let told = records(directory.path(), "subscriptions/listen");
+    let decision = told
+        .iter()
+        .find(|record| record["stage"] == "decision")
+        .unwrap();
+    assert_eq!(decision["watched"], serde_json::json!(["notes+note://a"]));
+    assert_eq!(
+        decision["not_watched"],
+        serde_json::json!([
+            "notes+note://b?token=[redacted:parameter]",
+            "notes+note://z"
+        ])
+    );
+}
 
 const CAREFUL: &str =
     r#"@id("risky") @require("approval") permit(principal, action, resource is Tool);"#;
