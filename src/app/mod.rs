@@ -372,6 +372,19 @@ impl App {
     /// # Errors
     /// The JSON-RPC error of the answer.
     pub async fn request(&self, method: &str, params: Json) -> Result<Json, RpcError> {
+        self.request_as(Identity::anonymous(), method, params).await
+    }
+
+    /// The same, as somebody would send it who proved to be this.
+    ///
+    /// # Errors
+    /// The JSON-RPC error of the answer.
+    pub async fn request_as(
+        &self,
+        who: Arc<Identity>,
+        method: &str,
+        params: Json,
+    ) -> Result<Json, RpcError> {
         let own = [
             (
                 meta::PROTOCOL_VERSION,
@@ -387,7 +400,7 @@ impl App {
             headers: None,
             named: Named::Nothing,
             accepts: Accepts::BOTH,
-            identity: Identity::anonymous(),
+            identity: who,
             address: None,
             proxy: None,
             scope: Scope::All,

@@ -1,5 +1,7 @@
 //! `usher catalog`: everything that a gateway offers.
 
+use std::sync::Arc;
+
 use clap::Args as ClapArgs;
 
 use super::{
@@ -9,6 +11,7 @@ use super::{
 };
 use crate::{
     json::Json,
+    policy::Somebody,
     protocol::{meta, methods::ListKind},
 };
 
@@ -17,11 +20,15 @@ use crate::{
 #[command(after_help = "\
 Examples:
   usher catalog                                        of usher.yaml
+  usher catalog --as ana@example.com                   what policies let somebody see of it
   usher catalog --url http://127.0.0.1:8808/mcp        of a running gateway
   usher catalog --json | jq -r '.tools[].name'")]
 pub(super) struct Args {
     #[command(flatten)]
     place: Where,
+    /// What this user sees, by the policies of the configuration; without it, everything is shown
+    #[arg(long = "as", value_name = "USER", conflicts_with = "url")]
+    user: Option<String>,
     /// Print the definitions, as JSON
     #[arg(long)]
     json: bool,
@@ -29,7 +36,15 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    let gateway = match args.place.gateway(To::Look).await {
+    let somebody = Somebody {
+        user: args.user.clone(),
+        ..Somebody::default()
+    };
+    let found = match somebody.identity().filter(|_| args.user.is_some()) {
+        Some(who) => args.place.seen_by(Arc::new(who)).await,
+        None => args.place.gateway(To::Look).await,
+    };
+    let gateway = match found {
         Ok(gateway) => gateway,
         Err(ended) => return ended,
     };

@@ -1,6 +1,6 @@
 //! The gateway that a one-off command talks to: a running one by its address, or one made for the occasion.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
 
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     app::{App, UpstreamStatus},
     audit::sinks::Stream,
+    call::Identity,
     config::Plan,
     json::{Json, Node},
     protocol::{meta, methods::ListKind},
@@ -51,8 +52,8 @@ pub(super) enum To<'a> {
 pub(super) enum Gateway {
     /// One that runs elsewhere.
     Running(Box<Client>),
-    /// One of our own, for this command.
-    AdHoc(App, Tasks),
+    /// One of our own, for this command; where somebody is named, it is asked as by them.
+    AdHoc(App, Tasks, Option<Arc<Identity>>),
 }
 
 impl Where {
@@ -86,12 +87,27 @@ impl Where {
                 });
         }
         let (app, tasks) = build(&self.source, matches!(to, To::Ask(..))).await?;
-        for status in ready(&app, to).await {
-            if let Some(error) = &status.error {
-                out::note(&format!("{}: {}", status.id, out::tame(error)));
-            }
+        tell(&ready(&app, to).await);
+        Ok(Gateway::AdHoc(app, tasks, None))
+    }
+
+    /// One of our own to look at what somebody sees: by its policies, and nothing is recorded. If there is none, the reason has been
+    /// told.
+    pub(super) async fn seen_by(&self, who: Arc<Identity>) -> Result<Gateway, super::Ended> {
+        let mut plan = self.source.plan().ok_or(super::Ended::Misused)?;
+        plan.audit = None;
+        let (app, tasks) = built(plan, None).await?;
+        tell(&settled(&app).await);
+        Ok(Gateway::AdHoc(app, tasks, Some(who)))
+    }
+}
+
+/// What is wrong with upstreams.
+fn tell(statuses: &[UpstreamStatus]) {
+    for status in statuses {
+        if let Some(error) = &status.error {
+            out::note(&format!("{}: {}", status.id, out::tame(error)));
         }
-        Ok(Gateway::AdHoc(app, tasks))
     }
 }
 
@@ -193,13 +209,17 @@ impl Gateway {
     pub(super) async fn request(&self, method: &str, params: Json) -> Result<Json, Refused> {
         match self {
             Self::Running(client) => client.request(method, params).await,
-            Self::AdHoc(app, _) => app.request(method, params).await.map_err(Refused::Answer),
+            Self::AdHoc(app, _, who) => {
+                let who = who.clone().unwrap_or_else(Identity::anonymous);
+                let answer = app.request_as(who, method, params).await;
+                answer.map_err(Refused::Answer)
+            }
         }
     }
 
     /// Every item of a list.
     pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Json>, Refused> {
-        if let Self::AdHoc(app, _) = self {
+        if let Self::AdHoc(app, _, None) = self {
             return Ok(app.catalog(kind));
         }
         let mut items = Vec::new();
@@ -219,7 +239,7 @@ impl Gateway {
 
     /// Ends it, if it is ours.
     pub(super) async fn close(self) {
-        if let Self::AdHoc(app, tasks) = self {
+        if let Self::AdHoc(app, tasks, _) = self {
             app.shutdown().await;
             tasks.finish().await;
         }

@@ -84,3 +84,44 @@ async fn what_is_there_is_called_whoever_else_does_not_answer() {
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(notes.heard("tools/call").len(), 1);
 }
+
+#[tokio::test]
+async fn the_catalog_is_shown_as_somebody_sees_it() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("a"), tool("b")]);
+    let directory = tempfile::tempdir().unwrap();
+    let (file, policies) = (
+        directory.path().join("usher.yaml"),
+        directory.path().join("policies"),
+    );
+    std::fs::create_dir(&policies).unwrap();
+    std::fs::write(
+        policies.join("main.cedar"),
+        r#"permit(principal == User::"ana", action, resource == Tool::"notes_a");"#,
+    )
+    .unwrap();
+    let place = notes.place();
+    std::fs::write(
+        &file,
+        format!("policy: {{ dir: policies }}\nupstreams: {{ notes: {{ {place} }} }}\n"),
+    )
+    .unwrap();
+    for (who, sees) in [
+        (&["--as", "ana"][..], &["notes_a"][..]),
+        (&["--as", "ben"], &[]),
+        (&[], &["notes_a", "notes_b"]),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+        command
+            .args(["catalog", "--json", "-c"])
+            .arg(&file)
+            .args(who);
+        command.kill_on_drop(true);
+        let ended = within(PATIENCE, "the command ends", command.output()).await;
+        let told = String::from_utf8(ended.unwrap().stdout).unwrap();
+        let names: Vec<_> = ["notes_a", "notes_b"]
+            .into_iter()
+            .filter(|name| told.contains(name))
+            .collect();
+        assert_eq!(names, sees, "{who:?}: {told}");
+    }
+}

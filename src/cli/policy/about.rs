@@ -78,7 +78,7 @@ impl About {
         }
         let gateway = self.place.gateway(To::Look).await?;
         let offered = match &gateway {
-            Gateway::AdHoc(app, _) => Ok(Offered::of(app)),
+            Gateway::AdHoc(app, ..) => Ok(Offered::of(app)),
             Gateway::Running(_) => listed(&gateway).await,
         };
         gateway.close().await;
