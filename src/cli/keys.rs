@@ -213,8 +213,8 @@ fn make(args: &Create, spec: &KeysSpec) -> Result<(), String> {
         out::note(&out::paint(
             out::DIM,
             &format!(
-                "key `{}` of {} {end}; it is shown this once and kept nowhere",
-                record.name, record.owner
+                "key `{}` of {} {end}; it is shown this once and kept nowhere; policies know it as Key::\"{}\", whoever answers for it",
+                record.name, record.owner, record.name
             ),
         ));
     }

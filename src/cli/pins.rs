@@ -60,6 +60,7 @@ Examples:
                                                only if it still is what `usher pins diff` showed
   usher pins approve github --all              takes everything that this server offers now")]
 #[command(group = ArgGroup::new("which").required(true))]
+#[command(override_usage = "usher pins approve [OPTIONS] <UPSTREAM> <NAMES...|--all>")]
 pub(super) struct ApproveArgs {
     /// The upstream's key
     upstream: String,
