@@ -35,6 +35,8 @@ use crate::{
     tasks::{LaneArc, PerLaneArc},
 };
 
+/// After what time to come again to what is too busy for now, where nothing better is known.
+const SOON: Duration = Duration::from_secs(1);
 /// How often a silent stream shows a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -248,7 +250,13 @@ fn streaming(door: &Door, running: Box<Running>) -> Response<Body> {
 fn one(told: Told) -> Response<Body> {
     let mut answer = full(told.status, "application/json", Bytes::new());
     *answer.body_mut() = body_of(told.segments);
-    if let Some(retry) = told.retry {
+    // Whatever is refused for now says when to come again (SECURITY REL-3).
+    let for_now = [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ];
+    let soon = || for_now.contains(&told.status).then_some(SOON);
+    if let Some(retry) = told.retry.or_else(soon) {
         let seconds = HeaderValue::from(problem::wait_seconds(retry));
         answer.headers_mut().insert(header::RETRY_AFTER, seconds);
     }

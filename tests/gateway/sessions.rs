@@ -312,6 +312,7 @@ async fn more_sessions_than_allowed_are_refused_until_one_ends() {
         (refused.status, refused.refusal().1),
         (429, "rate_limited".to_owned())
     );
+    assert_eq!(refused.headers["retry-after"], "1");
     assert_eq!(first.other(Method::DELETE).await.status, 204);
     gateway.client(Revision::V2025_11_25).await;
 }
@@ -319,10 +320,15 @@ async fn more_sessions_than_allowed_are_refused_until_one_ends() {
 #[tokio::test]
 async fn an_initialize_that_says_too_little_opens_nothing() {
     let (_notes, gateway) = scene().await;
+    let much = format!(
+        r#"{{"protocolVersion":"2025-11-25","capabilities":{{"experimental":{{"x":{{"y":"{}"}}}}}}}}"#,
+        "z".repeat(64 << 10)
+    );
     for params in [
         "{}",
         r#"{"protocolVersion":1}"#,
         r#"{"protocolVersion":"2025-11-25","capabilities":[]}"#,
+        &much,
     ] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
         let headers = [
