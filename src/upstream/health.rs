@@ -193,6 +193,11 @@ impl Circuit {
         let _already = self.silent.notified().now_or_never();
     }
 
+    /// Whether several calls in a row were not answered in time, and none since.
+    pub(super) fn is_silent(&self) -> bool {
+        self.unanswered.load(Ordering::Relaxed) >= TRIP
+    }
+
     /// Resolves when several calls in a row were not answered in time.
     pub(super) async fn silent(&self) {
         self.silent.notified().await;

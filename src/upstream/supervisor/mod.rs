@@ -416,6 +416,8 @@ impl Board {
         let mut ended = pin!(ended);
         let mut failures = 0;
         let (mut first, mut suspected) = (true, false);
+        // Whether any of its lists was answered on this connection: what is slow to begin has not come to an end.
+        let mut answers = false;
         // How many calls it had answered when none of its lists was answered last.
         let mut silent_since = None;
         let mut lists = Lists::ALL;
@@ -423,6 +425,7 @@ impl Board {
         let mut due = Instant::now();
         let mut spacing = Spacing::new(due);
         loop {
+            let heard = shared.tally.answered();
             let read = tokio::select! {
                 biased;
                 error = ended.as_mut() => return error,
@@ -438,15 +441,16 @@ impl Board {
                 Read::Closed => return self.stand_by(shared, peer).await,
                 Read::Unreachable => return UpstreamError::unreached("its lists cannot be read"),
             };
-            if read == Read::Silent {
+            if read == Read::Silent && answers {
                 // What takes it long, a call that may yet be answered, is waited for; and its lists alone may be what takes long.
-                let heard = shared.tally.answered();
-                let again = silent_since.replace(heard) == Some(heard);
-                if suspected || again && shared.terms.gate.taken() == 0 {
+                let again = silent_since == Some(heard) && shared.terms.gate.taken() == 0;
+                silent_since = Some(shared.tally.answered());
+                let hangs = suspected && shared.circuit.is_silent();
+                if silent_since == Some(heard) && (hangs || again) {
                     return UpstreamError::unreached("it answers nothing any more");
                 }
-            } else {
-                silent_since = None;
+            } else if read != Read::Silent {
+                (answers, silent_since) = (true, None);
                 shared.circuit.answered();
             }
             suspected = false;
