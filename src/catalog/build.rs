@@ -164,10 +164,13 @@ fn assign(
     let mut held = still_held(parts, kind, old);
     let ids: Vec<_> = parts.iter().map(|part| part.id().clone()).collect();
     let unread: Vec<_> = parts.iter().map(Part::is_unread).collect();
+    // For now alone: who only is remembered to have had a name holds none against whoever stands before it and comes later.
+    let mut claims = Held::new();
     for (rank, part) in parts.iter_mut().enumerate() {
         if unread[rank] {
             for (exposed, local) in part.claims(kind) {
-                held.entry(exposed)
+                claims
+                    .entry(exposed)
                     .or_insert_with(|| (part.id().clone(), local));
             }
         }
@@ -195,6 +198,12 @@ fn assign(
                 continue;
             }
             // Whoever stands before it may have it, and is not there yet.
+            if !held.contains_key(&item.exposed)
+                && let Some((claims, _)) = claims.get(&item.exposed)
+            {
+                refused.add(&item.route.local, Reason::Reserved(claims.clone()));
+                continue;
+            }
             if matches!(kind, ListKind::Tools | ListKind::Prompts)
                 && !held.contains_key(&item.exposed)
                 && let Some(owner) = unread::spelled(&item.exposed, prefixes)

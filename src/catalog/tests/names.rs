@@ -151,7 +151,13 @@ fn cat_1_what_somebody_is_remembered_to_have_offered_is_kept_for_them_until_they
     };
     let later = build(&rules, vec![("three", offers())], None);
     assert_eq!(holder(&later), None);
-    assert_eq!(later.reports()[0].reason, Reason::Taken(id("two")));
+    assert_eq!(later.reports()[0].reason, Reason::Reserved(id("two")));
+    let first = build(
+        &rules,
+        vec![("one", offers()), ("three", offers())],
+        Some(&later),
+    );
+    assert_eq!(holder(&first).as_deref(), Some("one"), "it stands first");
     let there = build(
         &rules,
         vec![("two", offers()), ("three", offers())],
