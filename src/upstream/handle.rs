@@ -177,8 +177,8 @@ impl Upstream {
         let presence = self.shared.presence.load();
         match &presence.state {
             Being::Ready(peer) => Ok(Arc::clone(peer)),
-            Being::Connecting => Err(UpstreamError::unconnected("not connected yet")),
-            Being::Disabled => Err(UpstreamError::unconnected("disabled by an operator")),
+            Being::Connecting => Err(UpstreamError::unreached("not connected yet")),
+            Being::Disabled => Err(UpstreamError::unreached("disabled by an operator")),
             Being::Away { retry_at } => Err(UpstreamError::Unavailable {
                 cause: match &presence.error {
                     Some(UpstreamError::Unavailable { cause, .. }) => cause.clone(),

@@ -289,6 +289,18 @@ impl UpstreamError {
         Self::unavailable(cause, None, Reached::Never)
     }
 
+    /// What it means for a call that was sent long before: what became of that nobody knows.
+    pub(in crate::upstream) fn of_a_call_under_way(self) -> Self {
+        let unsent = matches!(
+            self,
+            Self::Unavailable {
+                reached: Reached::Never | Reached::Unsent,
+                ..
+            } | Self::Timeout("connect")
+        );
+        if unsent { Self::OutcomeUnknown } else { self }
+    }
+
     /// An `Unavailable` because of what the upstream itself answered: it was reached, whatever cannot be had of it.
     pub(in crate::upstream) fn answered(cause: impl ToString) -> Self {
         Self::unavailable(cause, None, Reached::Yes)

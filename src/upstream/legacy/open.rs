@@ -220,7 +220,7 @@ impl OpenCall {
             let line = &self.session.line;
             let sent = join_all(answers.iter().map(|(id, body)| line.reply(id, body)));
             for answer in sent.await {
-                if let Answer::Status(head) = answer?
+                if let Answer::Status(head) = answer.map_err(UpstreamError::of_a_call_under_way)?
                     && !head.status.is_success()
                 {
                     if head.status == StatusCode::NOT_FOUND {

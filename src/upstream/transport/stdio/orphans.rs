@@ -23,23 +23,37 @@ use crate::tasks::Tasks;
 const SOON: Duration = Duration::from_millis(100);
 
 /// Whom we started, of all upstreams: a wait for anybody may meet any of them.
-static OURS: LazyLock<Mutex<HashSet<Pid>>> = LazyLock::new(Mutex::default);
+static OURS: LazyLock<Mutex<Started>> = LazyLock::new(Mutex::default);
+
+/// See [`OURS`].
+#[derive(Default)]
+struct Started {
+    /// How many are being started, whose numbers are not known yet.
+    starting: usize,
+    known: HashSet<Pid>,
+}
 
 /// A child of ours, until this is dropped: somebody else waits for it.
 #[derive(Debug)]
 pub(super) struct Ours(Pid);
 
 impl Ours {
-    /// Starts a child. While that lasts nobody is waited for here, or one that ended at once could be taken for an orphan.
+    /// Starts a child. While that lasts nobody is waited for here, or one that ended at once could be taken for an orphan. The lock is
+    /// not held over it: a program on a disk that hangs would keep all others.
     pub(super) fn start(
         start: impl FnOnce() -> io::Result<Box<dyn ChildWrapper>>,
     ) -> io::Result<(Box<dyn ChildWrapper>, Option<Self>)> {
-        let mut ours = ours();
-        let child = start()?;
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        ours().starting += 1;
+        let started = start();
+        let child = started.as_ref().ok();
+        let id = child.and_then(|child| i32::try_from(child.id()?).ok());
         let id = id.map(Pid::from_raw);
-        ours.extend(id);
-        Ok((child, id.map(Self)))
+        {
+            let mut ours = ours();
+            ours.starting -= 1;
+            ours.known.extend(id);
+        }
+        Ok((started?, id.map(Self)))
     }
 
     /// Its number.
@@ -50,7 +64,7 @@ impl Ours {
 
 impl Drop for Ours {
     fn drop(&mut self) {
-        ours().remove(&self.0);
+        ours().known.remove(&self.0);
     }
 }
 
@@ -91,11 +105,14 @@ fn reap() -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
     loop {
         let ours = ours();
+        if ours.starting > 0 {
+            return false;
+        }
         let looking = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         let Some(ended) = waitid(Id::All, looking).ok().and_then(|it| it.pid()) else {
             return true;
         };
-        if ours.contains(&ended) {
+        if ours.known.contains(&ended) {
             return false;
         }
         if waitpid(ended, Some(WaitPidFlag::WNOHANG)).is_err() {
@@ -110,6 +127,6 @@ const fn reap() -> bool {
 }
 
 /// A panic under the lock leaves a set that is still whole, so poison says nothing.
-fn ours() -> MutexGuard<'static, HashSet<Pid>> {
+fn ours() -> MutexGuard<'static, Started> {
     OURS.lock().unwrap_or_else(PoisonError::into_inner)
 }
