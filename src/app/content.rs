@@ -150,7 +150,8 @@ upstreams:
   f: { url: "https://f.example/mcp", auth: { header: { name: X-Vault, value: "Token ${env:SCHEME}" } }, headers: { X-Team: "${env:TEAM}" } }
 "#;
         std::fs::write(&path, text).unwrap();
-        let value = |name: &str| format!("value-of-{name}-0a1b2c3d4e5f-and-of-nothing-else");
+        let value =
+            |name: &str| format!("value-of-{name}-0a1b2c3d4e5f6a7b8c9d0e1f-and-of-nothing-else");
         let vars = |name: &str| match name {
             "USER_NAME" => Some("joe-user-name".to_owned()),
             name => names.contains(&name).then(|| value(name)),

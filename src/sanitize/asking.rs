@@ -135,8 +135,12 @@ fn asks_for_secret(name: &str, field: Node<'_>) -> bool {
     let text = |member: &str| field.member(member).and_then(Node::as_str);
     // What is ticked or chosen from a list is no secret; a list of nothing leaves nothing to choose.
     let kind = text("type");
-    let choices = field.member("enum").and_then(|list| list.elements().next());
-    if matches!(kind.as_deref(), Some("boolean")) || choices.is_some() {
+    let first = |list: &str| field.member(list).and_then(|list| list.elements().next());
+    let is_chosen = first("enum").is_some()
+        || ["oneOf", "anyOf"]
+            .iter()
+            .any(|list| first(list).is_some_and(|choice| choice.member("const").is_some()));
+    if matches!(kind.as_deref(), Some("boolean")) || is_chosen {
         return false;
     }
     if text("format").as_deref() == Some("password") {

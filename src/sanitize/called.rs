@@ -72,8 +72,9 @@ pub(super) fn is_asked_for(description: &str) -> bool {
         "change", "forget", "forgot", "how", "if", "link", "never", "no", "not", "reset", "when",
         "where", "whether", "without",
     ];
-    const NEXT: [&str; 10] = [
-        "again", "and", "at", "below", "for", "here", "in", "of", "or", "to",
+    // Behind `or` stands what may be chosen instead.
+    const NEXT: [&str; 9] = [
+        "again", "and", "at", "below", "for", "here", "in", "of", "to",
     ];
     const BEFORE: usize = 5;
     let words = words(description);

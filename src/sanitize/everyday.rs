@@ -31,6 +31,17 @@ pub(super) fn is_everyday(value: &str) -> bool {
         })
 }
 
+/// As many letters and digits in a row are in few names of things, UUIDs among them.
+const LONG: usize = 20;
+
+/// Whether a value is long enough, and mixed enough, to be a secret under any name.
+pub(super) fn is_drawn(value: &str) -> bool {
+    let mut parts = value.split(|character: char| !character.is_ascii_alphanumeric());
+    value.bytes().any(|byte| byte.is_ascii_digit())
+        && value.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && parts.any(|part| part.len() >= LONG)
+}
+
 /// The password of an address, as it is spelled there.
 pub(super) fn password_of(value: &str) -> Option<&str> {
     let (_, place) = value.split_once("://")?;
@@ -116,6 +127,30 @@ mod tests {
             "0badc0de0badc0de",
         ] {
             assert!(!is_everyday(drawn), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn names_of_things_are_not_taken_for_what_is_drawn_at_random() {
+        for named in [
+            "T01234567",
+            "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+            "acme-logs-a1b2c3d4",
+            "myapp-7d9f8b6c5d-x2k4q",
+            "subnet-0bb1c79de3",
+            "i-0abc123def4567890",
+            "eu-central-1_AbCdEfGhI",
+            "customerordersproduction",
+            "svc_deploy12345",
+        ] {
+            assert!(!is_drawn(named), "{named}");
+        }
+        for drawn in [
+            "Hv2-qazwsxedcrfvtgbyhnujmik-998877",
+            "Tm9-7QxLz2vRk8sWp4nYb6uJd3hGf5cA1eXo0iPl",
+            "https://hooks.example.com/services/T01/x8Fq2LmZp0Rv7Ty4Kd9Wb3Nc",
+        ] {
+            assert!(is_drawn(drawn), "{drawn}");
         }
     }
 }

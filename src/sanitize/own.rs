@@ -20,7 +20,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{
     Class, Detector, Hit,
     called::is_secret,
-    everyday::{is_everyday, password_of},
+    everyday::{is_drawn, is_everyday, password_of},
     placeholder::replaced,
     work::looked,
 };
@@ -107,11 +107,23 @@ impl OwnCredentials {
                 .any(|word| matches!(word, "key" | "auth" | "authorization" | "pat" | "jwt"))
     }
 
-    /// Whether the value of this name, which stands where credentials do, counts as one: called so, or nothing that any
-    /// text may hold.
+    /// Whether the value of this name, which stands where credentials do, counts as one: called so, or drawn at random and not
+    /// called what identifies something.
     pub fn is_one(name: &str, value: &str) -> bool {
-        Self::is_named_so(name) || !is_everyday(value)
+        Self::is_named_so(name)
+            || password_of(value).is_some()
+            || !is_everyday(value) && is_drawn(value) && !identifies(name)
     }
+}
+
+/// Whether what is called so says which of many things is meant: that stands in what they answer, too.
+fn identifies(name: &str) -> bool {
+    const LAST: [&str; 10] = [
+        "id", "ids", "name", "names", "host", "user", "username", "database", "bucket", "region",
+    ];
+    let name = name.to_ascii_lowercase();
+    let last = name.rsplit(|character: char| !character.is_ascii_alphanumeric());
+    last.take(1).any(|last| LAST.contains(&last))
 }
 
 /// A value without the scheme that stands before a credential in a header, which is none.
