@@ -33,7 +33,7 @@ fn files_that_say_who_is_admitted_are_refused_where_others_may_write_to_them() {
     let yaml = "auth: { jwt: [{ issuer: ci, audience: [usher], jwks_file: jwks.json }], keys: { file: keys.json, secret: \"${file:secret}\" } }\n";
     let files = files(yaml);
     for name in ["jwks.json", "keys.json"] {
-        for (mode, fine) in [(0o620, false), (0o666, false), (0o644, true)] {
+        for (mode, fine) in [(0o602, false), (0o666, false), (0o644, true), (0o660, true)] {
             let path = files.add_with_mode(name, "{\"keys\":[]}", mode);
             if fine {
                 drop(files.plan());

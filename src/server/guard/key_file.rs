@@ -219,12 +219,13 @@ fn read(file: &Path) -> Result<KeyFile, String> {
 /// What is wrong with its mode.
 pub(super) fn kept_to_ourselves(metadata: &Metadata) -> Result<(), String> {
     let mode = metadata.permissions().mode();
-    if mode & 0o022 == 0 {
+    // Volumes of pods are handed to a group, which may write to all that is on them.
+    if mode & 0o002 == 0 {
         return Ok(());
     }
     let mode = mode & 0o777;
     Err(format!(
-        "others may write to this file (mode {mode:03o}): chmod go-w"
+        "others may write to this file (mode {mode:03o}): chmod o-w"
     ))
 }
 
@@ -310,14 +311,14 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let file = directory.path().join("keys.json");
         std::fs::write(&file, r#"{"keys":[]}"#).unwrap();
-        for (mode, read_then) in [(0o600, true), (0o644, true), (0o620, false), (0o666, false)] {
+        for (mode, read_then) in [(0o600, true), (0o660, true), (0o602, false), (0o666, false)] {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
             let read = read(&file);
             assert_eq!(read.is_ok(), read_then, "{read:?}");
             if let Err(why) = read {
                 assert_eq!(
                     why,
-                    format!("others may write to this file (mode {mode:o}): chmod go-w")
+                    format!("others may write to this file (mode {mode:o}): chmod o-w")
                 );
             }
         }
