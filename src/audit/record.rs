@@ -324,7 +324,16 @@ pub(super) fn outcome(
     if whole {
         address(record, of);
     }
-    arguments_told(record, frame, arguments.as_ref());
+    // What there is too much of is told by its length: whoever sends more than is taken must not cost more by it.
+    let shed = ending.outcome == End::Shed;
+    match &arguments {
+        Some(arguments) if shed => {
+            record.object("arguments", |told| {
+                told.number("bytes", arguments.len() as u64);
+            });
+        }
+        arguments => arguments_told(record, frame, arguments.as_ref()),
+    }
     if facts.attempts > 1 {
         record.number("attempts", u64::from(facts.attempts));
     }
@@ -344,7 +353,9 @@ pub(super) fn outcome(
     // What was not let through has no result, and what was asked for is told nowhere else.
     let content = match ending.content {
         Some(result) => (frame.level >= Level::RequestResponse).then_some(result),
-        None => arguments.as_ref().filter(|_| frame.level >= Level::Request),
+        None => arguments
+            .as_ref()
+            .filter(|_| frame.level >= Level::Request && !shed),
     };
     if let Some(content) = content {
         record.content("content", frame.kept(content, of, route).as_str(), CONTENT);

@@ -596,7 +596,11 @@ fn keep_damaged(segment: &Path, length: u64) -> io::Result<()> {
     tracing::warn!(
         bytes = cut.len(),
         kept = %aside.display(),
-        "lines at the end of the audit log are no records, or were changed; they are kept apart"
+        "lines at the end of the audit log are no records, or were changed; they are to be kept apart"
     );
-    replace(&aside, &cut)
+    // On a full disk the log itself comes first.
+    if let Err(error) = replace(&aside, &cut) {
+        tracing::warn!(%error, "they could not be kept");
+    }
+    Ok(())
 }

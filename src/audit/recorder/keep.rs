@@ -189,9 +189,10 @@ impl Shared {
                 queue.unsynced = queue.unsynced.saturating_sub(bytes);
                 queue.safe = queue.safe.max(written);
                 // What could not be written still waits.
-                let before = queue.failing;
                 queue.failing &= !queue.events.is_empty();
-                self.tell(before && !queue.failing, None);
+                if !queue.failing && std::mem::take(&mut queue.told) {
+                    tracing::info!("audit records can be written again");
+                }
                 self.wake(&mut queue);
                 return;
             }
@@ -199,8 +200,7 @@ impl Shared {
             if next.is_err() || failed >= SYNCS {
                 // Nor can it be written anew, or made durable anywhere: later, then.
                 let failure = result.as_ref().err().or(next.as_ref().err());
-                self.tell(queue.failing, failure);
-                queue.failing = true;
+                self.failed(&mut queue, failure);
                 self.wake(&mut queue);
                 return;
             }

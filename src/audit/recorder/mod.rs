@@ -101,6 +101,8 @@ struct Queue {
     syncing: bool,
     /// Whether the last attempt to write or to sync failed, or the disk is too full.
     failing: bool,
+    /// Whether that was said, and not yet that it is over.
+    told: bool,
     fill: Fill,
     waiting: Vec<(u64, Waker)>,
     /// Records that were left out since the last gap record.
@@ -394,7 +396,7 @@ impl Shared {
                 Ok(()) => {
                     batch.clear();
                     queue.spare = batch;
-                    self.tell(std::mem::take(&mut queue.failing), None);
+                    queue.failing = false;
                     queue.unsynced += bytes;
                     queue.written += count;
                     if self.durability != Durability::Strict {
@@ -407,12 +409,11 @@ impl Shared {
                     }
                 }
                 Err((lost, error)) => {
-                    self.tell(queue.failing, Some(&error));
                     // Kept in front of those that came meanwhile.
                     batch.append(&queue.events);
                     queue.events = batch;
                     queue.lost += lost;
-                    queue.failing = true;
+                    self.failed(&mut queue, Some(&error));
                     queue.writing = false;
                     self.wake(&mut queue);
                     self.work.notify_one();
@@ -432,17 +433,20 @@ impl Shared {
         log.append(batch).map_err(|error| (0, error))
     }
 
-    /// Says once that nothing can be recorded, and once that it can again: calls are refused meanwhile, and somebody must act.
-    fn tell(&self, before: bool, failure: Option<&io::Error>) {
-        match failure {
-            Some(error) if !before && self.durability == Durability::Async => {
-                tracing::error!(%error, "audit records cannot be written: beyond the bounds they are lost");
+    /// Says once that nothing can be recorded: calls are refused, and somebody must act. That it is over says the next sync.
+    fn failed(&self, queue: &mut Queue, error: Option<&io::Error>) {
+        queue.failing = true;
+        if let Some(error) = error
+            && !std::mem::replace(&mut queue.told, true)
+        {
+            match self.durability {
+                Durability::Async => {
+                    tracing::error!(%error, "audit records cannot be written: beyond the bounds they are lost");
+                }
+                Durability::Kernel | Durability::Strict => {
+                    tracing::error!(%error, "audit records cannot be written: calls are refused until they can");
+                }
             }
-            Some(error) if !before => {
-                tracing::error!(%error, "audit records cannot be written: calls are refused until they can");
-            }
-            None if before => tracing::info!("audit records can be written again"),
-            Some(_) | None => {}
         }
     }
 
