@@ -30,7 +30,11 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
                 edits.replace(content, Json::array(&[text]))
             }
             // Only of what is no object must the text be this very one.
-            Some(content) if value.kind() != Kind::Object && !is_said(content, value) => {
+            // Servers that write `null` for what is not there mean nothing by it.
+            Some(content)
+                if !matches!(value.kind(), Kind::Object | Kind::Null)
+                    && !is_said(content, value) =>
+            {
                 edits.push(content, &text);
             }
             Some(_) => {}
@@ -192,7 +196,7 @@ mod tests {
             (r#"{"type":"text","text":"x"}"#, r#""x""#),
             (
                 r#"{"type":"image","data":"","mimeType":"image/png"} "#,
-                "null",
+                "false",
             ),
         ] {
             let text = text_block(value);
@@ -206,6 +210,7 @@ mod tests {
                 r#"[1,{"a":2}]"#,
             ),
             (r#"{"type":"text","text":"\"x\""}"#, r#""x""#),
+            (r#"{"type":"text","text":"done"}"#, "null"),
         ] {
             assert_eq!(
                 told(content, value),
