@@ -199,6 +199,21 @@ async fn a_server_that_takes_long_over_calls_or_over_its_lists_alone_is_left_alo
     assert_eq!(closed(&processes), [0]);
 }
 
+/// What it has to read first may take it minutes: begun anew it would never come to an end of that.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_slow_to_answer_its_first_lists_is_waited_for() {
+    let (processes, sink, upstream, _tasks, hung) =
+        hanging(&a_pipe(), |method| method.ends_with("/list"));
+    hung.store(true, Ordering::SeqCst);
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(closed(&processes), [0]);
+    hung.store(false, Ordering::SeqCst);
+    sleep(Duration::from_secs(400)).await;
+    assert_eq!(closed(&processes), [0]);
+    assert_eq!(upstream.status().state, State::Ready);
+    assert!(sink.count() >= 2, "its lists are there: {}", sink.count());
+}
+
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What takes its time may be what it is asked for.
