@@ -155,6 +155,27 @@ pairings! {
 }
 
 pairings! {
+    /// Whoever sends more than is taken must not cost more by it: how long it was is told, and nothing is made of the rest.
+    async fn what_there_is_too_much_of_is_told_by_its_length(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("t")]);
+        let gateway = recording_by(directory.path(), "content: [{ level: request }]", &notes)
+            .setting("limits: [{ per: upstream, name: notes, rate: 1/h }]");
+        let gateway = gateway.start().await;
+        let client = pair.client(&gateway).await;
+        for _ in 0..2 {
+            client.call("notes_t", r#"{"x":"planted"}"#).await;
+        }
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let shed = told.iter().find(|record| record["outcome"] == "shed").unwrap();
+        assert_eq!(shed["arguments"], serde_json::json!({"bytes": 15}));
+        assert_eq!(shed["content"], Value::Null);
+        assert_eq!(shed["target"]["upstream"], "notes");
+    }
+}
+
+pairings! {
     async fn a_call_that_its_client_gives_up_is_recorded_as_cancelled(pair: Pairing) {
         let directory = tempfile::tempdir().unwrap();
         let notes = pair.upstream().tools([tool("t")]).on("tools/call", |_| Play::Hang);
