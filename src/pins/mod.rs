@@ -280,7 +280,7 @@ impl Ledger {
         if book.unsaved
             && let Some(Ok(record)) = &book.record
         {
-            book.stamp = locked.write(id, record)?;
+            book.stamp = Some(locked.write(id, record)?);
             book.unsaved = false;
         }
         Ok(anew)

@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, Metadata, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -50,6 +50,8 @@ pub struct Locked<'a> {
 
 /// Tells one state of a file from another without reading it.
 pub(super) type Stamp = [i128; 5];
+/// Which of it is the time of the inode.
+const CHANGED: usize = 4;
 
 /// Why records cannot be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -173,14 +175,7 @@ impl Store {
 
     /// What is seen of a record without reading it.
     pub(super) fn stamp(&self, upstream: &UpstreamId) -> Option<Stamp> {
-        let meta = fs::metadata(self.path(upstream)).ok()?;
-        Some([
-            i128::from(meta.ino()),
-            i128::from(meta.len()),
-            i128::from(meta.mtime()),
-            i128::from(meta.mtime_nsec()),
-            i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec()),
-        ])
+        fs::metadata(self.path(upstream)).ok().as_ref().map(stamp)
     }
 
     fn path(&self, upstream: &UpstreamId) -> PathBuf {
@@ -189,7 +184,8 @@ impl Store {
 }
 
 impl Locked<'_> {
-    /// Writes a record in the place of the one before, unless that cannot be read.
+    /// Writes a record in the place of the one before, unless that cannot be read. The stamp is that of what was written: by
+    /// it, what somebody puts in its place at the same moment is another.
     ///
     /// # Errors
     /// [`StoreError`]; then what was there is still there.
@@ -197,7 +193,7 @@ impl Locked<'_> {
         &self,
         upstream: &UpstreamId,
         record: &Record,
-    ) -> Result<Option<Stamp>, StoreError> {
+    ) -> Result<Stamp, StoreError> {
         self.store.read(upstream)?;
         let path = self.store.path(upstream);
         let lines = lines(record);
@@ -216,14 +212,22 @@ impl Locked<'_> {
                 .open(&unfinished)?;
             file.write_all(&lines)?;
             file.sync_all()?;
+            let ours = stamp(&file.metadata()?);
             fs::rename(&unfinished, &path)?;
-            File::open(&self.store.directory)?.sync_all()
+            File::open(&self.store.directory)?.sync_all()?;
+            Ok(ours)
         })();
-        if let Err(cause) = written {
-            drop(fs::remove_file(&unfinished));
-            return Err(StoreError::File { path, cause });
+        match written {
+            // To be renamed changes the time of the inode, and nothing else.
+            Ok(ours) => Ok(match self.store.stamp(upstream) {
+                Some(now) if now[..CHANGED] == ours[..CHANGED] => now,
+                _ => ours,
+            }),
+            Err(cause) => {
+                drop(fs::remove_file(&unfinished));
+                Err(StoreError::File { path, cause })
+            }
         }
-        Ok(self.store.stamp(upstream))
     }
 
     /// Reads a record, changes it, and writes it if that changed anything.
@@ -245,6 +249,16 @@ impl Locked<'_> {
         }
         Ok(Some(result))
     }
+}
+
+fn stamp(meta: &Metadata) -> Stamp {
+    [
+        i128::from(meta.ino()),
+        i128::from(meta.len()),
+        i128::from(meta.mtime()),
+        i128::from(meta.mtime_nsec()),
+        i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec()),
+    ]
 }
 
 fn lines(record: &Record) -> Vec<u8> {

@@ -554,3 +554,23 @@ fn cat_3_under_watch_new_tools_are_told_of_and_new_resources_only_when_they_are_
     );
     assert_eq!(noted(&ledger)[1], ("new".into(), "entirely".into()));
 }
+
+#[test]
+fn what_takes_the_place_of_a_record_at_the_moment_it_is_written_is_not_taken_for_it() {
+    for round in 0..40 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pins");
+        let ledger = ledger(Mode::Quarantine, Some(&path));
+        offer(&ledger, &[tool("a", "")]);
+        let file = path.join("notes.pins");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !file.exists() {}
+                fs::write(&file, "garbage\n").unwrap();
+            });
+            kept(&ledger);
+        });
+        kept(&ledger);
+        assert!(withheld(&ledger, &[tool("a", "")]).all, "{round}");
+    }
+}
