@@ -28,7 +28,9 @@ use crate::{
     catalog::{Contribution, Position},
     config::Plan,
     connect::{Connections, OpenError},
-    downstream::{Accepts, Answer, Backing, Curfew, Door, Inbound, Named, Sessions, serve_stdio},
+    downstream::{
+        Accepts, Answer, Backing, Curfew, Door, Inbound, Named, Sessions, serve_stdio, stdio_unread,
+    },
     events::Hub,
     feed::Feed,
     fetch::Fetcher,
@@ -318,6 +320,7 @@ impl App {
             self.shared.door.clone(),
             tokio::io::stdin(),
             tokio::io::stdout(),
+            stdio_unread(io::stdout()),
         )
         .await
     }

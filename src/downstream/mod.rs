@@ -48,7 +48,7 @@ pub use exchange::Running;
 pub use http::{McpEndpoint, NoEndpoint, Place};
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
 pub use named::Named;
-pub use stdio::serve as serve_stdio;
+pub use stdio::{serve as serve_stdio, unread as stdio_unread};
 pub use two_endpoints::{EventsEndpoint, Lines, MessagesEndpoint};
 pub use wants::Accepts;
 

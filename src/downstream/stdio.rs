@@ -2,14 +2,20 @@
 //!
 //! Guarantees: answers are written whole, one after the other; the era is chosen per message; a cancelled request gets no
 //! answer; at the end of the input the requests in flight are still answered, and listens end, and questions to the client,
-//! which nobody can answer any more; once nobody reads the output all of it ends; a gateway that drains reads on until then,
-//! since what runs may wait for what the client says, and refuses requests.
+//! which nobody can answer any more; once nobody can read the output all of it ends, also where there is nothing to be said;
+//! a gateway that drains reads on until then, since what runs may wait for what the client says, and refuses requests.
 
-use std::{io, sync::Arc};
+use std::{
+    future,
+    io::{self, Stdout},
+    os::fd::AsFd,
+    sync::Arc,
+};
 
 use bytes::{Bytes, BytesMut};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest},
+    net::unix::pipe::Sender,
     sync::mpsc,
 };
 
@@ -20,7 +26,8 @@ use crate::{
     protocol::names::Scope,
 };
 
-/// Speaks MCP over a pair of pipes until the input ends or the gateway begins to drain, then until the last answer is out.
+/// Speaks MCP over a pair of pipes until the input ends or the gateway begins to drain, then until the last answer is out, or
+/// `unread` says that nobody can read it.
 ///
 /// # Errors
 /// When reading or writing fails, or a line is longer than its bound.
@@ -28,13 +35,18 @@ pub async fn serve(
     door: Arc<Door>,
     mut input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
+    unread: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (lines, outgoing) = mpsc::channel(64);
     let tasks = door.backing.tasks.child();
     let (done, written) = tokio::sync::oneshot::channel();
     tasks.spawn(async move {
         // The reader side notices a broken output when its channel closes.
-        drop(done.send(write(output, outgoing).await));
+        let written = tokio::select! {
+            written = write(output, outgoing) => written,
+            () = unread => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        drop(done.send(written));
     });
     let identity = Identity::anonymous();
     let closing = door.closing.clone();
@@ -54,6 +66,22 @@ pub async fn serve(
     channel.finish().await;
     let written = written.await.unwrap_or(Ok(()));
     read.and(written)
+}
+
+/// Waits until nobody can read from this pipe or socket any more. Writing would tell as well, but a gateway that waits for
+/// servers writes nothing. Of what is no pipe it is never said.
+pub async fn unread(output: Stdout) {
+    let watched = output
+        .as_fd()
+        .try_clone_to_owned()
+        .and_then(Sender::from_owned_fd_unchecked);
+    if let Ok(output) = watched
+        // A pipe that nobody reads is in error, and of a socket whose other end is gone both directions are closed.
+        && output.ready(Interest::READABLE | Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    future::pending().await
 }
 
 async fn write(

@@ -1,11 +1,15 @@
 //! The gateway itself on a pipe: the program, as a client starts it.
 
-use std::{io::Write as _, process::Stdio};
+use std::{
+    io::Write as _,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::Stdio,
+};
 
 use tempfile::NamedTempFile;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, Command},
 };
 
 use super::{PATIENCE, within};
@@ -14,7 +18,7 @@ use super::{PATIENCE, within};
 pub(crate) struct Piped {
     child: Child,
     input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
+    output: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
     // The program reads it at start; it goes with the test.
     _file: NamedTempFile,
 }
@@ -22,20 +26,39 @@ pub(crate) struct Piped {
 impl Piped {
     /// Starts the program on this configuration.
     pub(crate) async fn start(configuration: &str) -> Self {
+        Self::begin(configuration, None)
+    }
+
+    /// The same, with a socket for its output, as Node starts what it calls.
+    pub(crate) async fn start_on_socket(configuration: &str) -> Self {
+        Self::begin(configuration, Some(UnixStream::pair().unwrap()))
+    }
+
+    fn begin(configuration: &str, sockets: Option<(UnixStream, UnixStream)>) -> Self {
         let mut file = NamedTempFile::with_suffix(".yaml").unwrap();
         file.write_all(configuration.as_bytes()).unwrap();
+        let (ours, output) = match sockets {
+            Some((ours, its)) => (Some(ours), OwnedFd::from(its).into()),
+            None => (None, Stdio::piped()),
+        };
         let mut child = Command::new(env!("CARGO_BIN_EXE_usher"))
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["stdio", "-c"])
             .arg(file.path())
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdout(output)
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
         let input = child.stdin.take().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let output: Box<dyn AsyncRead + Send + Unpin> = if let Some(ours) = ours {
+            ours.set_nonblocking(true).unwrap();
+            Box::new(tokio::net::UnixStream::from_std(ours).unwrap())
+        } else {
+            Box::new(child.stdout.take().unwrap())
+        };
+        let output = BufReader::new(output).lines();
         Self {
             child,
             input,
@@ -110,6 +133,16 @@ impl Piped {
     /// Goes away: the program must end by itself.
     pub(crate) async fn hang_up(mut self) {
         drop((self.input, self.output));
+        let ended = within(PATIENCE, "the end of the program", self.child.wait()).await;
+        ended.unwrap();
+    }
+
+    /// Ends the input, hears one line more, and goes away while there is nothing to be said: the program must end by itself.
+    pub(crate) async fn hang_up_later(mut self) {
+        drop(self.input);
+        let line = within(PATIENCE, "a line on the pipe", self.output.next_line()).await;
+        line.unwrap().expect("the program ended");
+        drop(self.output);
         let ended = within(PATIENCE, "the end of the program", self.child.wait()).await;
         ended.unwrap();
     }

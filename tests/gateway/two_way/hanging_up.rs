@@ -10,8 +10,15 @@ const CALL: &str =
 
 /// A program on a pipe whose host can be asked.
 async fn started(pair: Pairing, notes: &Upstream) -> Piped {
+    greeted(pair, Piped::start(&place(notes)).await).await
+}
+
+fn place(notes: &Upstream) -> String {
     let place = Gateway::of().upstream_with("notes", notes, "isolation: session");
-    let mut pipe = Piped::start(&place.text()).await;
+    place.text()
+}
+
+async fn greeted(pair: Pairing, mut pipe: Piped) -> Piped {
     let hello = format!(
         r#"{{"jsonrpc":"2.0","id":3,"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{ALL},"clientInfo":{{"name":"raw","version":"1"}}}}}}"#,
         pair.client
@@ -22,7 +29,10 @@ async fn started(pair: Pairing, notes: &Upstream) -> Piped {
 
 /// The same, whose host has been asked.
 async fn asked(pair: Pairing, notes: &Upstream) -> Piped {
-    let mut pipe = started(pair, notes).await;
+    asked_on(started(pair, notes).await).await
+}
+
+async fn asked_on(mut pipe: Piped) -> Piped {
     let question = parse(&pipe.until_listed(CALL).await);
     assert_eq!(question["method"], FORM.0, "{question}");
     pipe
@@ -61,6 +71,10 @@ async fn a_host_that_goes_away_while_it_is_asked_is_not_waited_for_whatever_the_
         })
     });
     asked(pair, &notes).await.hang_up().await;
+    asked(pair, &notes).await.hang_up_later().await;
+    let socket = Piped::start_on_socket(&place(&notes)).await;
+    let socket = asked_on(greeted(pair, socket).await).await;
+    socket.hang_up_later().await;
 }
 
 #[tokio::test]
