@@ -25,7 +25,7 @@
 //! 3  snapshot stage connect                the world one call sees; the types that prove how far a call has come
 //! 2  audit auth catalog events limits pins policy resume sanitize    domain decisions: no tower
 //! 1  call feed fetch findings metrics schema spans tasks seal        the canonical call and reply; what was found and counted; tasks
-//! 0  glob json jsonrpc protocol            bytes, frames, the specification's words: no I/O, no clock
+//! 0  glob json jsonrpc memory protocol     bytes, frames, the specification's words: no I/O, no clock
 //! ```
 //!
 //! # The life of a `tools/call`
@@ -53,6 +53,7 @@
 pub mod glob;
 pub mod json;
 pub mod jsonrpc;
+pub mod memory;
 pub mod protocol;
 
 // Floor 1: what is asked and answered, how small documents are fetched, what is counted, and who owns what runs.

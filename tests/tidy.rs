@@ -16,7 +16,7 @@ use std::{
 /// Every module at the top of `src/`, with its floor: a file imports from lower floors, from its own floor unless that is
 /// floor 2, and from its own module.
 const FLOORS: [(u8, &[&str]); 8] = [
-    (0, &["glob", "json", "jsonrpc", "protocol"]),
+    (0, &["glob", "json", "jsonrpc", "memory", "protocol"]),
     // `fetch` does I/O and knows nothing of MCP: `auth` on floor 2 finds key sets with it, `upstream` tokens.
     (
         1,

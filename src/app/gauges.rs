@@ -8,6 +8,7 @@ use super::Shared;
 use crate::{
     audit::{Auditor, sinks::Sinking},
     limits::RuleStatus,
+    memory::process,
     metrics::state::{self, AuditMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment},
     protocol::{methods::ListKind, names::Scope},
     snapshot::Snapshot,
@@ -36,6 +37,7 @@ fn moment(shared: &Shared) -> Moment {
         slow_consumers: shared.door.sessions.slow_consumers(),
         subscriptions: shared.hub.seated() as u64,
         connections: connections as u64,
+        memory: [process().held(), process().budget()],
         in_flight: snapshot.limits().in_flight() as u64,
         policy_problems: problems as u64,
         upstreams: upstreams

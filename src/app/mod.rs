@@ -6,6 +6,7 @@ mod content;
 mod fleet;
 mod gauges;
 mod govern;
+mod memory;
 mod paths;
 mod pins;
 mod publisher;
@@ -38,6 +39,7 @@ use crate::{
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
     limits::{LimitRules, RuleStatus},
+    memory::process,
     pins::{Ledger, StoreError},
     policy,
     protocol::{Revision, codes, meta, methods::ListKind, names::Scope},
@@ -152,6 +154,7 @@ impl App {
         telemetry: Option<Telemetry>,
         tasks: Tasks,
     ) -> Result<Self, AppError> {
+        process().set(plan.memory.unwrap_or_else(memory::budget));
         let findings = Findings::new();
         let sanitizer = content::sanitizer(&plan, findings.clone());
         findings.scrub(Arc::new(Scrubber::of(&sanitizer)));

@@ -55,6 +55,8 @@ pub struct Plan {
     pub telemetry: crate::telemetry::spec::TelemetrySpec,
     /// How many may listen for changes.
     pub listens: crate::events::Bounds,
+    /// The budget of memory in bytes. `None`: what the system lets us have.
+    pub memory: Option<u64>,
     /// How much a client may say at a time.
     pub door: crate::downstream::DoorBounds,
     /// How much callers may be asked, and for how long.

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     call::Identity,
     jsonrpc::{RpcError, sse},
+    memory::{self, Work},
     metrics::{self, Bound},
     protocol::{codes, mirror, names::Scope},
     server::{
@@ -189,18 +190,38 @@ pub(super) async fn read_message(
     if !json || headers.contains_key(header::CONTENT_ENCODING) {
         return Err(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
+    // What is small is read all the same: a cancellation or an answer makes room.
+    if !is_small(&body) && !memory::process().takes(Work::Request) {
+        return Err(cut_off(one(Problem::no_memory(None).into())));
+    }
     read_body(body, bounds).await.map_err(|error| {
         match error {
             BodyError::TooLarge { .. } => metrics::reached(Bound::HttpBody),
             BodyError::TooSlow => metrics::reached(Bound::BodyTime),
-            BodyError::Broken(_) => {}
+            // Counted where it is found.
+            BodyError::NoMemory(_) | BodyError::Broken(_) => {}
         }
-        let mut answer = empty(error.status());
-        answer
-            .headers_mut()
-            .insert(header::CONNECTION, HeaderValue::from_static("close"));
-        answer
+        let answer = match error {
+            BodyError::NoMemory(_) => one(Problem::no_memory(None).into()),
+            BodyError::TooLarge { .. } | BodyError::TooSlow | BodyError::Broken(_) => {
+                empty(error.status())
+            }
+        };
+        cut_off(answer)
     })
+}
+
+/// Whether a body says of itself that it is.
+fn is_small(body: &Incoming) -> bool {
+    let said = http_body::Body::size_hint(body).upper();
+    said.is_some_and(|bytes| bytes <= memory::SMALL as u64)
+}
+
+/// The same, as the last of its connection: of the request there is more to come, which is not read.
+fn cut_off(mut answer: Response<Body>) -> Response<Body> {
+    let close = HeaderValue::from_static("close");
+    answer.headers_mut().insert(header::CONNECTION, close);
+    answer
 }
 
 /// Why a body was not read.
@@ -209,6 +230,7 @@ pub(super) fn unread(status: StatusCode) -> Option<&'static str> {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => Some("unsupported_media_type"),
         StatusCode::PAYLOAD_TOO_LARGE => Some("body_too_large"),
         StatusCode::REQUEST_TIMEOUT => Some("body_too_slow"),
+        StatusCode::SERVICE_UNAVAILABLE => Some("overloaded"),
         // The client went away in the middle of it.
         _ => None,
     }
@@ -312,6 +334,9 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
         Ok(session) => session,
         Err(problem) => return turned_away(door, inbound.address, problem),
     };
+    if !memory::process().takes(Work::Stream) {
+        return turned_away(door, inbound.address, Problem::no_memory(None));
+    }
     let headers = inbound.headers.as_ref();
     let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
     let reader = match last {

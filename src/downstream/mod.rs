@@ -37,6 +37,7 @@ use crate::{
         DecodeError, Frame, Message, Notification, Request, RequestId, Response, RpcError, decode,
         decode::Fault, encode,
     },
+    memory::{self, Work},
     protocol::{Era, codes, members, meta, methods, mirror, names::Scope, trace, trace::Parent},
     stack::McpService,
     tasks::{PerLaneArc, Tasks},
@@ -189,17 +190,23 @@ impl Told {
     }
 }
 
-impl From<Problem> for Answer {
+impl From<Problem> for Told {
     fn from(problem: Problem) -> Self {
         let segments = vec![encode::error(problem.id.as_ref(), &problem.error)];
-        Self::Frame(Told {
+        Self {
             status: problem.status,
             segments,
             session: None,
             scopes: problem.scopes,
             retry: problem.retry,
             refused: problem.early,
-        })
+        }
+    }
+}
+
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Self {
+        Self::Frame(problem.into())
     }
 }
 
@@ -265,6 +272,11 @@ impl Door {
             Message::Batch(frames) if frames.iter().any(claims) => {
                 invalid("a batch of self-describing requests").into()
             }
+            Message::Batch(frames)
+                if frames.iter().any(is_request) && !memory::process().takes(Work::Request) =>
+            {
+                Problem::no_memory(None).into()
+            }
             Message::Batch(frames) => match frames.iter().try_for_each(named) {
                 Ok(()) => return Next::Legacy(legacy.batch(inbound, frames).boxed()),
                 Err(problem) => problem.into(),
@@ -283,6 +295,10 @@ impl Door {
                     // No modern client notification exists on HTTP; none is ever acted on (PROTOCOL B1.5).
                     _ => Answer::Accepted,
                 }
+            }
+            // What answers or cancels is taken all the same: it makes room.
+            Message::One(Frame::Request(request)) if !memory::process().takes(Work::Request) => {
+                Problem::no_memory(Some(request.id)).into()
             }
             Message::One(Frame::Request(request)) => {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
@@ -414,6 +430,10 @@ fn has_session(inbound: &Inbound) -> bool {
             .headers
             .as_ref()
             .is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
+}
+
+fn is_request(frame: &Frame) -> bool {
+    matches!(frame, Frame::Request(_))
 }
 
 /// Whether a frame is a request that wants no answer: it would be executed as a side effect (SECURITY MSG-8).

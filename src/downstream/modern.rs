@@ -16,6 +16,7 @@ use crate::{
     call::{Affinity, Call, CallId, Caller, InputRequired, LogLevel, Op, Page, ServerCard, State},
     json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::{Request, RpcError},
+    memory::{self, Work},
     protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror, mirror::header},
     tasks::clock,
 };
@@ -68,6 +69,9 @@ impl Modern<'_> {
             methods::DISCOVER => Some(Op::Discover),
             methods::LISTEN if !inbound.accepts.stream => {
                 return Err(listen::needs_stream(request));
+            }
+            methods::LISTEN if !memory::process().takes(Work::Stream) => {
+                return Err(Problem::no_memory(Some(request.id.clone())));
             }
             methods::LISTEN => {
                 let filter = listen::read(request, params, &described.capabilities)?;

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     call::{Identity, Principal},
     jsonrpc::sse,
+    memory::{self, Work},
     protocol::{codes, names::Scope},
     server::{
         Body, Endpoint, Peer,
@@ -97,6 +98,9 @@ impl EventsEndpoint {
     fn open(&self, head: &Parts, peer: Peer, identity: Arc<Identity>) -> Response<Body> {
         if !Accepts::read(&head.headers).stream {
             return not_acceptable(&self.door, Some(peer.client));
+        }
+        if !memory::process().takes(Work::Stream) {
+            return turned_away(&self.door, Some(peer.client), Problem::no_memory(None));
         }
         let proved = identity.clone();
         let (to, messages) = mpsc::channel(WAITING);

@@ -22,6 +22,8 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::memory;
+
 pub use canonical::canonical;
 pub use decimal::Decimal;
 pub(crate) use edit::inside;
@@ -185,7 +187,7 @@ impl Json {
         if edits.is_empty() {
             return self.clone();
         }
-        Self::plain(edits.apply(&self.text).into())
+        Self::plain(memory::process().counted(edits.apply(&self.text).into()))
     }
 
     /// Wraps bytes that our own encoder has just put together.

@@ -5,6 +5,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::memory;
+
 /// A comment line that keeps a silent stream alive.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
@@ -42,7 +44,7 @@ pub fn encode(id: Option<&str>, segments: &[Bytes]) -> Bytes {
         out.put_slice(rest);
     }
     out.put_slice(b"\n\n");
-    out.freeze()
+    memory::process().counted(out.freeze())
 }
 
 /// An event without data that only gives an id to go on from, and after how many milliseconds to do so (2025-11-25).
@@ -59,6 +61,9 @@ pub fn endpoint(place: &str) -> Bytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of more than {0} bytes")]
 pub struct TooLarge(pub usize);
+
+/// The most bytes that a line's buffer keeps for the next one.
+const KEPT: usize = 16 << 10;
 
 /// Reads an event stream piece by piece.
 #[derive(Debug)]
@@ -109,16 +114,24 @@ impl Decoder {
             self.bounded()?;
             self.after_cr = piece[at] == b'\r';
             piece = &piece[at + 1..];
-            let line = std::mem::take(&mut self.line);
+            let mut line = std::mem::take(&mut self.line);
             self.take_line(&line, &mut emit);
-            self.line = line;
-            self.line.clear();
+            // A long one would hold its memory for as long as the stream is open.
+            if line.capacity() <= KEPT {
+                line.clear();
+                self.line = line;
+            }
         }
         Ok(())
     }
 
+    /// Bytes of an event that is not complete.
+    pub fn held(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     fn bounded(&self) -> Result<(), TooLarge> {
-        if self.line.len() + self.data.len() > self.max {
+        if self.held() > self.max {
             Err(TooLarge(self.max))
         } else {
             Ok(())

@@ -255,6 +255,8 @@ pub enum Bound {
     Connections,
     /// Connections of one peer address.
     ConnectionsPerPeer,
+    /// Bytes of messages that are held: streams, requests and connections are refused.
+    Memory,
     /// A TLS handshake.
     HandshakeTime,
     /// Until headers are complete.
@@ -371,7 +373,7 @@ pub enum Bound {
 
 impl Bound {
     /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
-    const ALL: [(Self, &'static str); 63] = [
+    const ALL: [(Self, &'static str); 64] = [
         (Self::HttpBody, "http.body"),
         (Self::HttpTarget, "http.target"),
         (Self::HttpField, "http.field"),
@@ -379,6 +381,7 @@ impl Bound {
         (Self::HttpFields, "http.fields"),
         (Self::Connections, "http.connections"),
         (Self::ConnectionsPerPeer, "http.connections_per_peer"),
+        (Self::Memory, "memory"),
         (Self::HandshakeTime, "http.handshake_time"),
         (Self::HeadersTime, "http.headers_time"),
         (Self::BodyTime, "http.body_time"),

@@ -30,6 +30,8 @@ pub struct Moment {
     pub subscriptions: u64,
     /// Connections to the listener.
     pub connections: u64,
+    /// Bytes of messages that are held, and how many may be.
+    pub memory: [u64; 2],
     /// Requests in flight.
     pub in_flight: u64,
     /// Faults of the policies that were read last, where those before stay in force; and of those in force what does not fit what is
@@ -137,7 +139,7 @@ type Seen<'a> = &'a dyn AsyncInstrument<u64>;
 type Read = fn(&Moment, Seen<'_>);
 type Row = (Metric, Read);
 
-const GAUGES: [Row; 18] = [
+const GAUGES: [Row; 20] = [
     (table::SESSIONS, |at, seen| {
         seen.observe(at.sessions, &[]);
     }),
@@ -146,6 +148,12 @@ const GAUGES: [Row; 18] = [
     }),
     (table::CONNECTIONS, |at, seen| {
         seen.observe(at.connections, &[]);
+    }),
+    (table::MEMORY_HELD, |at, seen| {
+        seen.observe(at.memory[0], &[]);
+    }),
+    (table::MEMORY_BUDGET, |at, seen| {
+        seen.observe(at.memory[1], &[]);
     }),
     (table::IN_FLIGHT, |at, seen| {
         seen.observe(at.in_flight, &[]);

@@ -74,7 +74,7 @@ impl Metric {
 }
 
 /// All of them.
-pub const ALL: [Metric; 36] = [
+pub const ALL: [Metric; 38] = [
     SERVED,
     ASKED,
     SESSIONS_SERVED,
@@ -90,6 +90,8 @@ pub const ALL: [Metric; 36] = [
     SESSIONS,
     SUBSCRIPTIONS,
     CONNECTIONS,
+    MEMORY_HELD,
+    MEMORY_BUDGET,
     IN_FLIGHT,
     POLICY_PROBLEMS,
     UPSTREAM_STATE,
@@ -213,6 +215,18 @@ pub(super) const CONNECTIONS: Metric = Metric::new(
     "usher.connections",
     "{connection}",
     "Connections to the listener.",
+);
+pub(super) const MEMORY_HELD: Metric = Metric::new(
+    Kind::Gauge,
+    "usher.memory.held",
+    "By",
+    "Bytes of messages that are held.",
+);
+pub(super) const MEMORY_BUDGET: Metric = Metric::new(
+    Kind::Gauge,
+    "usher.memory.budget",
+    "By",
+    "Bytes of messages that may be held.",
 );
 pub(super) const IN_FLIGHT: Metric = Metric::new(
     Kind::Gauge,
@@ -371,7 +385,7 @@ mod tests {
 
     /// Last words of names that say what is measured.
     const TIMES: [&str; 5] = ["duration", "wait", "time", "age", "latency"];
-    const SIZES: [&str; 3] = ["bytes", "size", "length"];
+    const SIZES: [&str; 5] = ["bytes", "size", "length", "held", "budget"];
 
     fn kind<T>(data: &MetricData<T>) -> Kind {
         match data {
@@ -513,7 +527,9 @@ mod tests {
                 !name.ends_with("_total") && !name.ends_with(".seconds"),
                 "{name}"
             );
-            assert_eq!(kind == Kind::Histogram, thing.is_none(), "{name}");
+            // Of memory there is so much at a moment, as of things.
+            let at_once = thing.is_some() || name.starts_with("usher.memory.");
+            assert_eq!(kind != Kind::Histogram, at_once, "{name}");
             assert!(metric.about.ends_with('.'), "{name}");
         }
     }

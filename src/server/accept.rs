@@ -1,6 +1,7 @@
 //! The listener itself: bind, accept within bounds, drain.
 //!
-//! Guarantees: never more connections than [`connections`](super::spec::ServerBounds::connections), accepting pauses; never
+//! Guarantees: never more connections than [`connections`](super::spec::ServerBounds::connections), accepting pauses, as it does
+//! while memory is short; never
 //! more of one peer address than [`connections_per_peer`](super::spec::ServerBounds::connections_per_peer), more are closed
 //! at once. An error of accepting never ends the listener.
 
@@ -28,6 +29,7 @@ use super::{
     tls,
 };
 use crate::{
+    memory::{self, Work},
     metrics::{self, Bound},
     tasks::Tasks,
 };
@@ -193,6 +195,10 @@ impl Acceptor {
         loop {
             if self.total.available_permits() == 0 {
                 metrics::reached(Bound::Connections);
+            }
+            while !memory::process().takes(Work::Connection) {
+                metrics::reached(Bound::Memory);
+                sleep(ACCEPT_PAUSE).await;
             }
             let Ok(seat) = Arc::clone(&self.total).acquire_owned().await else {
                 return;

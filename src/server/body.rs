@@ -1,6 +1,7 @@
 //! Bodies in both directions: a request's read under limits, a response's made of shared bytes.
 //!
-//! Guarantees: a request body is at most [`ServerBounds::body_bytes`] long and complete within [`ServerBounds::body`];
+//! Guarantees: a request body is at most [`ServerBounds::body_bytes`] long and complete within [`ServerBounds::body`], and what
+//! there is of it counts for the budget of memory until nobody holds any of it;
 //! trailers are dropped; a body that arrives in one piece is not copied. Response bodies never copy what they are given.
 //! Deliberately absent: what the bytes mean.
 
@@ -21,7 +22,10 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use super::spec::ServerBounds;
-use crate::tasks::quiet;
+use crate::{
+    memory::{self, Hold},
+    tasks::quiet,
+};
 
 /// The body of an answer. Errors cannot happen: a stream that fails ends instead.
 #[derive(Default)]
@@ -65,6 +69,9 @@ pub enum BodyError {
     /// Not complete in time: `408`.
     #[error("body was not complete in time")]
     TooSlow,
+    /// There is no memory for it now: `503`.
+    #[error("no memory for the body: {0}")]
+    NoMemory(#[from] memory::Full),
     /// Cut off, or its framing is broken: `400`.
     #[error("body broke off")]
     Broken(#[source] hyper::Error),
@@ -76,6 +83,7 @@ impl BodyError {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken(_) => StatusCode::BAD_REQUEST,
         }
     }
@@ -93,7 +101,7 @@ pub async fn read_body(mut body: Incoming, bounds: &ServerBounds) -> Result<Byte
     if hyper::body::Body::size_hint(&body).lower() > limit as u64 {
         return Err(BodyError::TooLarge { limit });
     }
-    let mut read = Collected::default();
+    let mut read = Collected::nothing();
     // What is there already is taken without setting a timer: most bodies come with their head.
     loop {
         if hyper::body::Body::is_end_stream(&body) {
@@ -286,13 +294,22 @@ fn boxed<G: Send + 'static>(guard: G) -> Guard {
     (size_of::<G>() > 0 || std::mem::needs_drop::<G>()).then(|| Box::new(guard) as Box<_>)
 }
 
-#[derive(Default)]
 struct Collected {
     first: Bytes,
     rest: BytesMut,
+    hold: Hold,
 }
 
 impl Collected {
+    /// Nothing yet.
+    fn nothing() -> Self {
+        Self {
+            first: Bytes::new(),
+            rest: BytesMut::new(),
+            hold: memory::process().hold(),
+        }
+    }
+
     fn push(&mut self, frame: Frame<Bytes>, limit: usize) -> Result<(), BodyError> {
         let Ok(data) = frame.into_data() else {
             return Ok(()); // trailers
@@ -301,6 +318,7 @@ impl Collected {
         if data.len() > limit.saturating_sub(so_far) {
             return Err(BodyError::TooLarge { limit });
         }
+        self.hold.reach(so_far + data.len())?;
         if so_far == 0 {
             self.first = data;
         } else {
@@ -315,10 +333,11 @@ impl Collected {
     }
 
     fn finish(&mut self) -> Bytes {
-        if self.rest.is_empty() {
+        let hold = std::mem::replace(&mut self.hold, memory::process().hold());
+        hold.with(if self.rest.is_empty() {
             std::mem::take(&mut self.first)
         } else {
             std::mem::take(&mut self.rest).freeze()
-        }
+        })
     }
 }

@@ -48,6 +48,7 @@ use crate::{
         RpcError,
         decode::{DecodeError, Fault},
     },
+    memory,
     metrics::{self, Bound},
     protocol::{UpstreamId, methods::ListKind},
 };
@@ -149,7 +150,7 @@ pub enum UpstreamError {
     /// Answered with a redirect, which is never followed (SECURITY EGR-3).
     #[error("answered with a redirect")]
     Redirect,
-    /// A message over its size bound.
+    /// A message over its size bound, or over what there is memory for now.
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
     /// HTTP 413: the upstream takes no request of this size.
@@ -171,6 +172,12 @@ pub enum UpstreamError {
     /// A JSON-RPC error to one of our own requests (handshake, list).
     #[error("answered with error {}", in_words(.0))]
     Refused(RpcError),
+}
+
+impl From<memory::Full> for UpstreamError {
+    fn from(full: memory::Full) -> Self {
+        Self::too_large(Bound::Memory, full.left)
+    }
 }
 
 /// The most characters of what an upstream says that are told.

@@ -30,6 +30,7 @@ mod http_edge;
 mod limits;
 mod listening;
 mod lookalikes;
+mod memory;
 mod messages;
 mod namespacing;
 mod observed;

@@ -16,12 +16,32 @@ use crate::{
     downstream::SessionBounds,
     events,
     limits::{InFlight, LimitRules},
+    memory::UNBOUNDED,
     server::spec::ServerBounds,
     upstream::spec::QueueBounds,
 };
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
+
+/// Requests of the largest size that there has to be memory for.
+const FEW: usize = 4;
+
+/// The budget of memory, where it is not the system's: enough for a few of the largest requests that are taken.
+pub(super) fn memory(check: &mut Check<'_>, raw: &Bounds, body: usize) -> Option<u64> {
+    let path = ["bounds", "memory"];
+    raw.memory?;
+    let usual = usize::try_from(UNBOUNDED).unwrap_or(usize::MAX);
+    let bytes = check.size(&path, raw.memory, usual, (16 * MIB, 1 << 40));
+    if bytes < body.saturating_mul(FEW) {
+        check.wrong(
+            &path,
+            format!("too little for {FEW} of the largest requests that are taken"),
+            "raise it, or lower `bounds.http.body`",
+        );
+    }
+    Some(bytes as u64)
+}
 
 /// Bounds of the listener.
 pub(super) fn http(check: &mut Check<'_>, raw: &HttpBounds) -> ServerBounds {

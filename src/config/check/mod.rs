@@ -94,6 +94,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         raw.state.dir.as_deref(),
     );
     let listens = limits::listens(&mut check, &raw.bounds.subscriptions);
+    let memory = limits::memory(&mut check, &raw.bounds, listen.bounds.body_bytes);
     let telemetry = telemetry::telemetry(&mut check, raw.telemetry);
     Plan {
         audit,
@@ -114,6 +115,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         sessions: limits::sessions(&mut check, &raw.bounds.sessions, &listens),
         limits,
         listens,
+        memory,
         door,
         asking,
         confided: check.confided,

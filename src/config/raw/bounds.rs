@@ -34,6 +34,9 @@ pub(in crate::config) struct Bounds {
     pub(in crate::config) queue: WaitBounds,
     /// Of streams that listen for changes.
     pub(in crate::config) subscriptions: ListenBounds,
+    /// Bytes of messages that are held at once; streams, requests and connections are refused as it fills up. Default: three
+    /// quarters of what the control group may have, else 2GiB.
+    pub(in crate::config) memory: Option<Size>,
     /// Keys that each rule of `limits` keeps meters for; new ones beyond that share one. Default: 100000.
     pub(in crate::config) meters: Option<usize>,
 }

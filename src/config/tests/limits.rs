@@ -128,7 +128,7 @@ limits:
 #[test]
 fn bounds_of_calls_in_flight_hold_at_both_ends_of_their_ranges() {
     let plan = Files::with(
-        "bounds: { in_flight: { principal: 1, principal_upstream: 100000, upstream: 7, process: 1000000 }, queue: { length: 0, time: 1ms }, subscriptions: { per_principal: 1, total: 1000000 }, meters: 1000 }\nupstreams: { a: { command: [run], concurrency: 7 }, b: { command: [run] } }\n",
+        "bounds: { in_flight: { principal: 1, principal_upstream: 100000, upstream: 7, process: 1000000 }, queue: { length: 0, time: 1ms }, subscriptions: { per_principal: 1, total: 1000000 }, meters: 1000, memory: 64MiB }\nupstreams: { a: { command: [run], concurrency: 7 }, b: { command: [run] } }\n",
     )
     .plan();
     let most = plan.limits.in_flight;
@@ -137,6 +137,7 @@ fn bounds_of_calls_in_flight_hold_at_both_ends_of_their_ranges() {
         (1, 100_000, 1_000_000)
     );
     assert_eq!((plan.limits.keys, plan.listens.total), (1_000, 1_000_000));
+    assert_eq!(plan.memory, Some(64 << 20));
     let queue = plan.upstreams[0].queue;
     assert_eq!(
         (queue.length, queue.time, queue.in_flight),
@@ -163,9 +164,21 @@ fn bounds_of_calls_in_flight_hold_at_both_ends_of_their_ranges() {
             "bounds.subscriptions.per_principal",
         ),
         ("meters: 999", "bounds.meters"),
+        ("memory: 15MiB", "bounds.memory"),
+        ("memory: 1025GiB", "bounds.memory"),
     ] {
         let problem = only(&format!("bounds: {{ {yaml} }}\n"));
         assert_eq!(problem.path, path);
         assert!(problem.hint.unwrap_or_default().contains("the default is"));
     }
+    let problem = only("bounds: { memory: 63MiB }\n");
+    assert_eq!(problem.path, "bounds.memory");
+    assert!(
+        problem
+            .hint
+            .unwrap_or_default()
+            .contains("bounds.http.body")
+    );
+    let plan = Files::with("bounds: { memory: 16MiB, http: { body: 4MiB } }\n").plan();
+    assert_eq!(plan.memory, Some(16 << 20));
 }

@@ -24,8 +24,8 @@ pub(super) use tool::{ToolError, tool_error};
 pub(super) use words::content;
 
 use words::{
-    CANNOT_APPROVE, CUT_OFF, NOT_APPROVED, PANICKED, REFUSED, SHUTTING_DOWN, arguments, describe,
-    login, over, withheld,
+    CANNOT_APPROVE, CUT_OFF, NO_MEMORY, NOT_APPROVED, PANICKED, REFUSED, SHUTTING_DOWN, arguments,
+    describe, login, over, withheld,
 };
 
 /// A refusal as it goes out.
@@ -79,6 +79,13 @@ impl Problem {
     pub(super) fn shutting_down(id: Option<RequestId>) -> Self {
         let error = RpcError::new(codes::SHUTTING_DOWN, SHUTTING_DOWN);
         Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "shutting_down")
+    }
+
+    /// There is no memory for it now (SECURITY REL-3, REL-9).
+    pub(super) fn no_memory(id: Option<RequestId>) -> Self {
+        metrics::reached(Bound::Memory);
+        let error = RpcError::new(codes::OVERLOADED, NO_MEMORY);
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "overloaded")
     }
 
     /// Something of ours panicked before there was a call, or beside it (SECURITY REL-1).

@@ -23,6 +23,9 @@ pub(super) const PANICKED: &str = "internal error";
 /// What is said of what is not begun any more because the gateway stops.
 pub(super) const SHUTTING_DOWN: &str = "shutting down; try again";
 
+/// What is said of what is not begun because too much is held already.
+pub(super) const NO_MEMORY: &str = "too much is in flight; try again";
+
 /// What is said of what had not ended when the gateway stopped.
 pub(super) const CUT_OFF: &str =
     "the gateway stopped before the call had ended; whether the call took effect is unknown";

@@ -17,6 +17,7 @@ use super::{Frames, http::Resume, pool::Arriving};
 use crate::{
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, decode, sse},
+    memory::{self, Full, Hold},
     metrics::Bound,
     tasks::Tasks,
     upstream::{UpstreamError, patience::Patience, spec::PeerBounds},
@@ -25,6 +26,7 @@ use crate::{
 /// Reads a whole body of at most `max` bytes; a body in one piece is not copied.
 pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, UpstreamError> {
     let too_large = || UpstreamError::too_large(Bound::UpstreamMessage, max);
+    let mut hold = memory::process().hold();
     let expected = body.promised();
     if expected > max as u64 {
         return Err(too_large());
@@ -35,12 +37,13 @@ pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Upst
     if first.len() > max {
         return Err(too_large());
     }
+    hold.reach(first.len())?;
     let Some(second) = (if body.is_over() {
         None
     } else {
         body.piece().await?
     }) else {
-        return Ok(first);
+        return Ok(hold.with(first));
     };
     let held = first.len() + second.len();
     // The peer's promise of a length is worth at most a megabyte of ours in advance.
@@ -52,10 +55,11 @@ pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Upst
         if all.len() + part.len() > max {
             return Err(too_large());
         }
+        hold.reach(all.len() + part.len())?;
         all.extend_from_slice(&part);
         next = body.piece().await?;
     }
-    Ok(all.freeze())
+    Ok(hold.with(all.freeze()))
 }
 
 /// Finishes bodies whose answer has been taken, where no connection's next user does: one task per transport. What does not end
@@ -121,6 +125,8 @@ pub(super) struct Events {
     /// How to go on where it ends before what it owes.
     resume: Option<Box<Resume>>,
     total: usize,
+    /// What is held of an event that is not complete.
+    hold: Hold,
 }
 
 /// What a stream is expected to bring.
@@ -183,6 +189,7 @@ impl Events {
             owes,
             resume: None,
             total: 0,
+            hold: memory::process().hold(),
         }
     }
 
@@ -283,16 +290,27 @@ impl Events {
             }
         }
         let (ready, resume) = (&mut self.ready, &mut self.resume);
+        let (mut full, alone) = (Ok(()), matches!(self.owes, Owes::Response { .. }));
         self.decoder
-            .push(data, |event| {
+            .push(data, |mut event| {
                 if let Some(resume) = resume {
                     resume.note(&event);
                 }
-                if !event.data.is_empty() {
-                    ready.push_back(event);
+                if event.data.is_empty() {
+                    return;
+                }
+                let mut hold = memory::process().hold();
+                match take(&mut hold, event.data.len(), alone) {
+                    Ok(()) => {
+                        event.data = hold.with(event.data);
+                        ready.push_back(event);
+                    }
+                    Err(error) => full = Err(error),
                 }
             })
-            .map_err(|sse::TooLarge(max)| UpstreamError::too_large(Bound::UpstreamMessage, max))
+            .map_err(|sse::TooLarge(max)| UpstreamError::too_large(Bound::UpstreamMessage, max))?;
+        full?;
+        Ok(take(&mut self.hold, self.decoder.held(), alone)?)
     }
 
     async fn advance(&mut self) -> Option<Result<Frame, UpstreamError>> {
@@ -329,6 +347,15 @@ impl Events {
         })
         .boxed()
     }
+}
+
+/// Counts what is held of a stream, which is refused where there is no memory for it and it is of one call `alone`.
+fn take(hold: &mut Hold, bytes: usize, alone: bool) -> Result<(), Full> {
+    if alone {
+        return hold.reach(bytes);
+    }
+    hold.count(bytes);
+    Ok(())
 }
 
 /// A response must be to `id`; only an error may leave the id out (PROTOCOL B1.9, SECURITY EGR-11).

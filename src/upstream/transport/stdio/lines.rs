@@ -3,7 +3,11 @@
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::{metrics::Bound, upstream::UpstreamError};
+use crate::{
+    memory::{self, Hold},
+    metrics::Bound,
+    upstream::UpstreamError,
+};
 
 /// How much is read at once, at least.
 const PIECE: usize = 16 << 10;
@@ -17,6 +21,8 @@ pub(super) struct Lines<R> {
     buffer: BytesMut,
     searched: usize,
     max: usize,
+    /// What is held of a line that is not complete.
+    hold: Hold,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -26,6 +32,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             buffer: BytesMut::new(),
             searched: 0,
             max,
+            hold: memory::process().hold(),
         }
     }
 
@@ -50,6 +57,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if self.searched > self.max {
                 return Err(UpstreamError::too_large(Bound::StdioLine, self.max));
             }
+            self.hold.count(self.searched);
             self.buffer.reserve(PIECE);
             let read = self.source.read_buf(&mut self.buffer).await;
             if read.map_err(UpstreamError::unreached)? == 0 {
@@ -66,7 +74,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         } else {
             let mut line = self.buffer.split_to(end + 1);
             line.truncate(end);
-            line.freeze()
+            // What was held of it goes with it.
+            let mut hold = std::mem::replace(&mut self.hold, memory::process().hold());
+            hold.count(end);
+            hold.with(line.freeze())
         }
     }
 }
