@@ -171,7 +171,7 @@ impl Json {
     /// The same value in bytes of its own. For what is kept long: a slice keeps the whole buffer it was cut from.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self::plain(Bytes::copy_from_slice(&self.text))
+        Self::plain(memory::process().counted(Bytes::copy_from_slice(&self.text)))
     }
 
     /// Reads the value into a type; the type may borrow.

@@ -18,6 +18,12 @@ const BUDGET: usize = 64 << 20;
 /// How many clients fill it.
 const FILLERS: usize = 4;
 
+/// What a message comes with, whatever it says.
+const ANY: [(&str, &str); 2] = [
+    ("content-type", "application/json"),
+    ("accept", "application/json, text/event-stream"),
+];
+
 async fn served(notes: &Upstream, more: &str) -> Served {
     let place = notes.place();
     let served = Served::start(&format!(
@@ -168,10 +174,7 @@ async fn rel_3_results_that_nobody_reads_count_until_whoever_asked_is_gone_and_w
         let headers: Vec<_> = headers
             .iter()
             .map(|(name, value)| (&**name, &**value))
-            .chain([
-                ("content-type", "application/json"),
-                ("accept", "application/json, text/event-stream"),
-            ])
+            .chain(ANY)
             .collect();
         let asked = open(
             &tasks,
