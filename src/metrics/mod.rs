@@ -269,7 +269,7 @@ pub enum Bound {
     WriteStall,
     /// Requests in flight after the stop signal.
     Drain,
-    /// Frames of HTTP/2 that keep a server busy: resets, headers without end. The connection ends.
+    /// Frames of HTTP/2 that keep a server busy: resets, headers without end, pings. The connection ends.
     Http2,
     /// Nesting of a client's message.
     JsonDepth,

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Certified, Peer,
     framing::{Framing, HeadBounds},
-    io::{Io, Socket},
+    io::{Io, PREFACE, Socket},
     serve::{Serve, Site},
     watch::{Due, Phase, Watch},
 };
@@ -48,7 +48,6 @@ use crate::{
 const LINGER: Duration = Duration::from_secs(1);
 /// Bytes read and thrown away meanwhile.
 const LINGER_BYTES: usize = 256 << 10;
-const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of one stream waiting to be sent.
 const H2_SEND_BYTES: usize = 64 << 10;
 
@@ -255,17 +254,17 @@ async fn open(protocols: &Protocols, stream: TcpStream) -> io::Result<(Socket, V
         return Ok((Socket::Tls(Box::new(stream)), Vec::new(), version));
     }
     let mut socket = stream;
-    let mut first = [0; H2_PREFACE.len()];
+    let mut first = [0; PREFACE.len()];
     let mut there = 0;
     while let Some(free) = first.get_mut(there..).filter(|free| !free.is_empty()) {
         let read = socket.read(free).await?;
         there += read;
-        if read == 0 || !H2_PREFACE.starts_with(first.get(..there).unwrap_or_default()) {
+        if read == 0 || !PREFACE.starts_with(first.get(..there).unwrap_or_default()) {
             break;
         }
     }
     let seen = first.get(..there).unwrap_or_default().to_vec();
-    let version = if seen == H2_PREFACE {
+    let version = if seen == PREFACE {
         Version::Http2
     } else {
         Version::Http1
@@ -344,6 +343,14 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                     return Poll::Ready(End::Abrupt);
                 }
                 Poll::Pending => {}
+            }
+            if watch.is_flooded() {
+                reached(Bound::Http2);
+                tracing::debug!("connection was flooded");
+                // It is told, if it listens.
+                connection.wind_down();
+                let _ = connection.poll_run(cx);
+                return Poll::Ready(End::Abrupt);
             }
             if stage >= 3 {
                 return Poll::Ready(End::Abrupt);

@@ -18,9 +18,13 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 
 use super::{
+    frames::Frames,
     framing::{Fault, Framing, Place},
     watch::{Phase, Watch},
 };
+
+/// How a client begins that speaks HTTP/2.
+pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A socket with or without TLS.
 pub(super) enum Socket {
@@ -39,13 +43,15 @@ pub(super) struct Io {
     cleared: usize,
     /// Absent on HTTP/2.
     framing: Option<Framing>,
+    /// Of HTTP/2.
+    frames: Frames,
 }
 
 /// The request in place of a bad one. The service knows it by its number, never by its looks.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
 
 impl Io {
-    /// `seen` was already read from `socket`.
+    /// `seen` was already read from `socket`; on HTTP/2 it is the preface, or nothing.
     pub(super) fn new(
         socket: Socket,
         seen: Vec<u8>,
@@ -59,6 +65,7 @@ impl Io {
         let mut io = Self {
             socket,
             watch,
+            frames: Frames::after(PREFACE.len().saturating_sub(seen.len())),
             held: seen,
             cleared,
             framing,
@@ -130,7 +137,7 @@ impl AsyncRead for Io {
                 return Poll::Ready(Ok(()));
             }
             let Some(framing) = &mut this.framing else {
-                return Pin::new(&mut this.socket).poll_read(cx, buf);
+                return this.read_frames(cx, buf);
             };
             match framing.fault() {
                 None => {}
@@ -204,6 +211,19 @@ impl AsyncWrite for Io {
 }
 
 impl Io {
+    /// Reads what is HTTP/2. Of a client that floods nothing more is passed on, which the connection's driver sees.
+    fn read_frames(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
+        let fresh = buf.filled().get(before..).unwrap_or_default();
+        self.watch.read_frames(self.frames.read(fresh));
+        if self.watch.is_flooded() {
+            buf.set_filled(before);
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
     fn note<T>(&self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &outcome {
             Poll::Pending => self.watch.write_blocked(),

@@ -10,6 +10,7 @@ pub mod spec;
 mod accept;
 mod connection;
 mod forwarded;
+mod frames;
 mod framing;
 mod gate;
 mod io;

@@ -195,6 +195,9 @@ impl http_body::Body for Tracked {
             }
         }
         pace.turn.to_client();
+        if let Some(flight) = &this.flight {
+            flight.watch().wrote_piece();
+        }
         let piece = pace.rest.split_to(pace.rest.len().min(PIECE));
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

@@ -17,12 +17,17 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{framing::Violation, spec::ServerBounds};
+use super::{frames::Seen, framing::Violation, spec::ServerBounds};
 use crate::metrics::Bound;
 use crate::tasks::clock;
 
 /// Milliseconds an endpoint has to say that the body took too long, before the connection is cut off.
 const BODY_GRACE: u64 = 1_000;
+
+/// Frames of HTTP/2 that carry nothing, beyond what is made good: then the connection ends.
+pub(super) const IDLE_FRAMES: u32 = 10_000;
+/// How many of them a frame of a request, or a piece of an answer, makes good.
+const MADE_GOOD: u32 = 10;
 
 /// Where the reading side of a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +58,8 @@ pub(super) struct Watch {
     calls: AtomicU32,
     /// Which request of the connection broke the rules, counted from one, times 256, plus the violation.
     refused: AtomicU64,
+    /// Frames of HTTP/2 that carried nothing, less what others made good.
+    idle_frames: AtomicU32,
     /// The framing of a body broke: no answer may promise another one.
     broken: AtomicBool,
     /// Whether the server has told it to finish.
@@ -120,6 +127,7 @@ impl Watch {
             blocked: AtomicU64::new(0),
             calls: AtomicU32::new(0),
             refused: AtomicU64::new(0),
+            idle_frames: AtomicU32::new(0),
             broken: AtomicBool::new(false),
             finishing: AtomicBool::new(false),
             turns: Mutex::default(),
@@ -159,6 +167,26 @@ impl Watch {
     pub(super) fn refuse(&self, heads: u32, violation: Violation) {
         let value = (u64::from(heads) + 1) << 8 | u64::from(violation as u8);
         self.refused.store(value, Relaxed);
+    }
+
+    /// Takes note of frames of HTTP/2 that were read.
+    pub(super) fn read_frames(&self, seen: Seen) {
+        let before = self.idle_frames.load(Relaxed);
+        let after = (before.saturating_add(seen.idle))
+            .saturating_sub(seen.useful.saturating_mul(MADE_GOOD));
+        if after != before {
+            self.idle_frames.store(after, Relaxed);
+        }
+    }
+
+    /// A piece of an answer went out over HTTP/2, to which clients say that they have room for more.
+    pub(super) fn wrote_piece(&self) {
+        self.read_frames(Seen { idle: 0, useful: 1 });
+    }
+
+    /// Whether there came more frames that carry nothing than clients have use for (SECURITY 6, HTTP-9).
+    pub(super) fn is_flooded(&self) -> bool {
+        self.idle_frames.load(Relaxed) > IDLE_FRAMES
     }
 
     /// The framing of the body being read broke.

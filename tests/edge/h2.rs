@@ -239,6 +239,7 @@ fn goaway(mut bytes: &[u8]) -> Option<u32> {
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const GOAWAY: u8 = 7;
+const NO_ERROR: u32 = 0;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// Sends `frames`, and returns the code of the GOAWAY with which the server closes the connection.
@@ -563,4 +564,79 @@ async fn http_9_a_header_flood_without_an_end_is_answered_with_goaway() {
         .chain((0..4000).map(|_| frame(9, 0, 1, &literal)));
     assert_eq!(abuse(&edge, flood).await, Some(ENHANCE_YOUR_CALM));
     assert_eq!(edge.bodies(), [""; 0]);
+}
+
+/// Frames that carry nothing of a request before the connection ends.
+const IDLE_FRAMES: usize = 10_000;
+
+/// A request without a body: GET http://localhost/ in static and literal fields.
+fn get(stream: u32) -> Vec<u8> {
+    let head = [&[0x82, 0x86, 0x84, 0x41, 9][..], b"localhost"].concat();
+    frame(1, 5, stream, &head)
+}
+
+#[tokio::test]
+async fn http_9_a_flood_of_frames_that_carry_nothing_is_answered_with_goaway() {
+    let open = frame(
+        1,
+        4,
+        1,
+        &[&[0x83, 0x86, 0x84, 0x41, 9][..], b"localhost"].concat(),
+    );
+    for (before, idle) in [
+        (vec![], frame(6, 0, 0, &[1; 8])),
+        (vec![], frame(4, 0, 0, &[])),
+        (vec![], frame(2, 0, 3, &[0, 0, 0, 0, 1])),
+        (vec![], frame(8, 0, 0, &[0, 0, 0, 1])),
+        (vec![], frame(0xbb, 0, 0, &[1; 100])),
+        (open.clone(), frame(0, 0, 1, &[])),
+        (open, frame(0, 0, 1, b"x")),
+    ] {
+        let edge = Edge::start();
+        let storm = std::iter::once(before).chain(std::iter::repeat_n(idle, 2 * IDLE_FRAMES));
+        // Of some the library has counts of its own.
+        let code = abuse(&edge, storm).await;
+        assert!(
+            matches!(code, Some(NO_ERROR | ENHANCE_YOUR_CALM)),
+            "{code:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn http_9_as_many_frames_may_carry_nothing_as_clients_have_use_for_and_no_more() {
+    for (pings, flooded) in [
+        // The settings at the beginning are one.
+        (IDLE_FRAMES - 2, false),
+        (IDLE_FRAMES - 1, false),
+        (IDLE_FRAMES, true),
+    ] {
+        let edge = Edge::start();
+        let before = reached("http.h2");
+        let mut raw = edge.connect().await;
+        let pings = frame(6, 0, 0, &[1; 8]).repeat(pings);
+        raw.send([PREFACE, &frame(4, 0, 0, &[]), &pings].concat())
+            .await;
+        if flooded {
+            assert_eq!(goaway(&raw.rest_bytes().await), Some(NO_ERROR));
+            until_counted("http.h2", before).await;
+        } else {
+            raw.send(get(1)).await;
+            assert!(said(&mut raw, 1).await.contains_key(&1));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_used_may_go_on_with_pings_and_windows_for_ever() {
+    let edge = Edge::start();
+    let mut raw = edge.connect().await;
+    raw.send([PREFACE, &frame(4, 0, 0, &[])].concat()).await;
+    let idle = [frame(6, 0, 0, &[1; 8]), frame(8, 0, 0, &[0, 0, 0, 1])].concat();
+    for round in 0..60 {
+        let requests =
+            (0..50).flat_map(|n| [get(100 * round + 2 * n + 1), idle.repeat(5)].concat());
+        raw.send(requests.collect::<Vec<u8>>()).await;
+        assert_eq!(said(&mut raw, 50).await.len(), 50, "{round}");
+    }
 }
