@@ -153,7 +153,7 @@ impl<'a> View<'a> {
     pub fn of(call: &'a Call) -> Self {
         Self {
             id: call.id,
-            method: call.op.method(),
+            method: call.method(),
             exposed: call.op.target().map(|name| &**name),
             caller: &call.caller,
             identity: &call.identity,
@@ -184,7 +184,7 @@ impl Operation {
     pub fn of(call: &Call) -> Self {
         Self {
             id: call.id,
-            method: call.op.method(),
+            method: call.method(),
             exposed: call.op.target().cloned(),
             caller: call.caller.clone(),
             identity: call.identity.clone(),

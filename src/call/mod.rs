@@ -68,6 +68,14 @@ pub struct Call {
     pub trail: Trail,
 }
 
+impl Call {
+    /// The method that it came by: what records and metrics call it.
+    pub fn method(&self) -> &'static str {
+        let asked = self.trail.origin().and_then(|origin| origin.method);
+        asked.unwrap_or_else(|| self.op.method())
+    }
+}
+
 /// The gateway's id of a call: unique in this process, and as text in all processes, for it names its records too
 /// (SECURITY 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -25,6 +25,9 @@ use crate::{
 pub struct Origin {
     /// The id that the client gave the request; `None` for what is nobody's request.
     pub request: Option<RequestId>,
+    /// The method that the client used, where the call has another: a handshake asks what there is, and so does the setting of
+    /// a log level.
+    pub method: Option<&'static str>,
     /// By which binding.
     pub listener: Listener,
     /// The trusted proxy that it came through: the peer of the connection, where the call's address is one that it told of.

@@ -317,13 +317,19 @@ impl Door {
         })
     }
 
-    /// What a request brings for the record.
-    fn trail(&self, inbound: &Inbound, request: &RequestId, head: &Head<'_>) -> Trail {
+    /// What a request brings for the record, which calls it by `method` where its call has another.
+    fn trail(
+        &self,
+        inbound: &Inbound,
+        request: &RequestId,
+        head: Option<&Head<'_>>,
+        method: Option<&'static str>,
+    ) -> Trail {
         if !self.observed {
             return Trail::NONE;
         }
         let headers = inbound.headers.as_ref();
-        let in_meta = |key| head.meta.and_then(|meta| meta.member(key)?.as_str());
+        let in_meta = |key| head?.meta?.member(key)?.as_str();
         let in_headers =
             |name: &HeaderName| Some(Cow::Borrowed(headers?.get(name)?.to_str().ok()?));
         // What stands in the body is of this message; a header is of whatever carried it (PROTOCOL A7).
@@ -335,6 +341,7 @@ impl Door {
         let (parent, state) = told.map_or((None, None), |(parent, state)| (Some(parent), state));
         Trail::of(Origin {
             request: Some(request.clone()),
+            method,
             listener: if headers.is_some() {
                 Listener::Http
             } else {

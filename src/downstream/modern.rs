@@ -134,7 +134,7 @@ impl Modern<'_> {
             scope: inbound.scope.clone(),
             mirrored,
             deadline: clock::now() + self.door.deadline,
-            trail: self.door.trail(inbound, &id, head),
+            trail: self.door.trail(inbound, &id, Some(head), None),
         });
         let exchange = Exchange {
             wording: &Words,

@@ -1,6 +1,6 @@
 //! The dialect of the handshake era: `initialize`, and what follows it in a session, batches included (PROTOCOL B4).
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::join_all};
@@ -15,7 +15,7 @@ use super::{
     words::Words,
 };
 use crate::{
-    call::{Caller, LogLevel, Op, Outcome, Reply, ServerCard},
+    call::{Caller, LogLevel, Op, Outcome, Reply, ServerCard, Trail},
     downstream::{
         Answer, Door, Inbound, Next, Told,
         exchange::{Exchange, Wording},
@@ -223,7 +223,14 @@ impl<'a> Legacy<'a> {
                 return refuse(StatusCode::TOO_MANY_REQUESTS, error, "rate_limited");
             }
         };
-        let card = match self.card(&session).await {
+        let head = read::head(methods::INITIALIZE, &params).ok();
+        let trail = self.door.trail(
+            inbound,
+            &request.id,
+            head.as_ref(),
+            Some(methods::INITIALIZE),
+        );
+        let card = match self.card(&session, inbound.address, trail).await {
             Ok(card) => card,
             Err(problem) => {
                 self.door.sessions.end(&session);
@@ -278,10 +285,16 @@ impl<'a> Legacy<'a> {
             Ok(Some(op)) => op,
             Ok(None) => {
                 let (session, params) = (Arc::clone(session), params.clone());
+                let method = Some(methods::SET_LEVEL);
+                let trail = self.door.trail(inbound, &request.id, Some(&head), method);
+                let address = inbound.address;
                 let answer = async move {
                     // It is in flight until it is answered.
                     let _flight = flight;
-                    match self.own(&session, &request.method, &params).await {
+                    match self
+                        .own(&session, &request.method, &params, (address, trail))
+                        .await
+                    {
                         Ok(()) => done(&request.id),
                         Err(no) => Problem {
                             id: Some(request.id),
@@ -304,7 +317,7 @@ impl<'a> Legacy<'a> {
         );
         call.wants_progress = progress_token.is_some();
         call.address = inbound.address;
-        call.trail = self.door.trail(inbound, &request.id, &head);
+        call.trail = self.door.trail(inbound, &request.id, Some(&head), None);
         if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
             let caller = Caller {
                 capabilities,
@@ -334,6 +347,7 @@ impl<'a> Legacy<'a> {
         session: &Arc<Session>,
         method: &str,
         params: &Json,
+        came: (Option<IpAddr>, Trail),
     ) -> Result<(), Problem> {
         let text = |name: &str| {
             let text = params.root().member(name).and_then(Node::as_str);
@@ -348,7 +362,7 @@ impl<'a> Legacy<'a> {
                     let text = "`params.level` is no log level";
                     in_band(codes::INVALID_PARAMS, text, "invalid_params")
                 })?;
-                self.offers(session, "logging").await?;
+                self.offers(session, "logging", came).await?;
                 session.log_at(level);
                 Ok(())
             }
@@ -367,8 +381,13 @@ impl<'a> Legacy<'a> {
     }
 
     /// Whether the session's endpoint offers a capability.
-    async fn offers(&self, session: &Session, capability: &str) -> Result<(), Problem> {
-        let card = match self.card(session).await {
+    async fn offers(
+        &self,
+        session: &Session,
+        capability: &str,
+        (address, trail): (Option<IpAddr>, Trail),
+    ) -> Result<(), Problem> {
+        let card = match self.card(session, address, trail).await {
             Ok(card) => Some(card),
             Err(problem) if problem.retry.is_some() => return Err(problem),
             Err(_) => None,
@@ -381,13 +400,19 @@ impl<'a> Legacy<'a> {
     }
 
     /// What the session's endpoint offers, if it is there and may be asked now. A refusal is nobody's yet.
-    async fn card(&self, session: &Session) -> Result<ServerCard, Problem> {
-        let call = session.call(
+    async fn card(
+        &self,
+        session: &Session,
+        address: Option<IpAddr>,
+        trail: Trail,
+    ) -> Result<ServerCard, Problem> {
+        let mut call = session.call(
             &session.identity(),
             Op::Discover,
             Json::empty_object(),
             self.door.deadline,
         );
+        (call.address, call.trail) = (address, trail);
         let number = call.id;
         match self.door.backing.service.call(call).await {
             Ok(Reply::Done(Outcome::Card(card))) => Ok(card),

@@ -30,7 +30,7 @@ pub(super) fn begin(spans: &Spans, call: &Call, scrub: &dyn Scrub) -> Option<Spa
     let id = origin.and_then(|origin| origin.request.as_ref());
     let id = id.map(|id| scrub.id(id.as_str()));
     let about = About {
-        method: call.op.method(),
+        method: call.method(),
         revision: Some(call.caller.revision.as_str()),
         pipe: match listener {
             Listener::Http => Some(false),

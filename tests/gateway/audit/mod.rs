@@ -18,7 +18,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 
 use crate::harness::{
-    Gateway, GatewayBuilder, Pairing, Play, Upstream, eventually, text_result, tool,
+    Gateway, GatewayBuilder, Pairing, Play, Revision, Upstream, eventually, text_result, tool,
 };
 
 /// A gateway that records in a directory of its own, in front of `notes`.
@@ -198,5 +198,50 @@ pairings! {
             (told.len() == 2).then_some(told)
         });
         assert_eq!(told.await[1]["outcome"], "cancelled");
+    }
+}
+
+/// SECURITY 8
+#[tokio::test]
+async fn what_a_session_asks_for_is_recorded_as_what_it_was_and_with_whence_it_came() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .tools([tool("t")])
+        .telling();
+    let gateway = recording(directory.path(), &notes).start().await;
+    let meta = format!(r#"{{"_meta":{{"traceparent":"{PARENT}"}},"#);
+    let hello = format!(
+        r#"{{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{meta}"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
+    );
+    let mut client = gateway.client(Revision::V2025_11_25).await;
+    let session = client.session.take();
+    assert_eq!(client.post(&hello, &[]).await.status, 200);
+    client.session = session;
+    let level = format!(r#"{meta}"level":"warning"}}"#);
+    client
+        .ask("logging/setLevel", &level)
+        .id("7")
+        .await
+        .result();
+    gateway.app.clone().shutdown().await;
+    assert_eq!(
+        records(directory.path(), "server/discover"),
+        [] as [Value; 0]
+    );
+    let told = records(directory.path(), "initialize");
+    assert_eq!(told.len(), 2);
+    let level = records(directory.path(), "logging/setLevel");
+    for (record, request) in [(&told[1], "\"hello\""), (&level[0], "7")] {
+        assert_eq!(record["stage"], "both");
+        assert_eq!(record["outcome"], "ok");
+        assert_eq!(record["listener"], "http");
+        assert_eq!(record["address"], "127.0.0.1", "{record}");
+        assert_eq!(record["request"], request, "{record}");
+        assert!(
+            record
+                .to_string()
+                .contains("0af7651916cd43dd8448eb211c80319c")
+        );
     }
 }
