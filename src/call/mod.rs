@@ -37,7 +37,7 @@ pub use input::{Hold, InputRequired, Meanwhile, Resume, State};
 pub use listen::{Change, Filter};
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
 pub use task::TaskOp;
-pub use trail::{Decision, Denial, Facts, Listener, Origin, Spent, Trail};
+pub use trail::{Cut, Decision, Denial, Facts, Listener, Origin, Spent, Trail};
 
 /// One request, on its way to being answered.
 #[derive(Debug, Clone)]

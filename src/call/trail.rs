@@ -90,12 +90,36 @@ pub struct Facts {
     pub approved: Option<Arc<Approved>>,
     /// How far its permission is.
     pub decision: Decision,
+    /// Why the gateway ended it, where it did so before its outcome.
+    pub cut: Option<Cut>,
     /// How often it was sent to its upstream.
     pub attempts: u32,
     /// The HTTP status of the upstream's last answer, where it has one.
     pub status: Option<u16>,
     /// Where its time went.
     pub spent: Spent,
+}
+
+/// Why the gateway ends a call that its client has not given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// It stops, and has waited for long enough.
+    Stopping,
+    /// The time of the proof that it was asked by is over.
+    Expired,
+    /// That proof was withdrawn.
+    Revoked,
+}
+
+impl Cut {
+    /// The reason word, which the client hears too.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Stopping => "shutting_down",
+            Self::Expired => "token_expired",
+            Self::Revoked => "credential_revoked",
+        }
+    }
 }
 
 /// How far the permission of a call is.
@@ -196,6 +220,11 @@ impl Trail {
         if let Some(kept) = &self.0 {
             with(&mut kept.facts());
         }
+    }
+
+    /// Notes that the gateway ends the call, if nothing else does first.
+    pub fn cut(&self, why: Option<Cut>) {
+        self.note(|facts| facts.cut = why);
     }
 
     /// Reads what was noted until now. Nothing is noted meanwhile.

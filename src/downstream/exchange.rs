@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     call::{
-        Call, CallId, Event, Identity, InputRequired, Op, Outcome, Page, Reply, ReplyStream,
-        ServerCard, Step,
+        Call, CallId, Cut, Event, Identity, InputRequired, Op, Outcome, Page, Reply, ReplyStream,
+        ServerCard, Step, Trail,
     },
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
@@ -63,6 +63,8 @@ pub(super) struct Exchange {
     pub(super) op: Op,
     pub(super) revision: Revision,
     pub(super) call: CallId,
+    /// Where is noted that we end it.
+    pub(super) trail: Trail,
     /// The client's own progress token, as spelled.
     pub(super) progress_token: Option<Json>,
     /// Whether the client takes a stream as the answer.
@@ -321,6 +323,7 @@ impl Running {
         // Who panicked is not looked at again: this is the end.
         match catch_unwind(AssertUnwindSafe(|| self.poll_source(cx))) {
             Ok(Poll::Pending) if self.backing.curfew.is_over() => {
+                self.exchange.trail.cut(Some(Cut::Stopping));
                 Poll::Ready(Err(Ended::With(Err(Error::CutOff))))
             }
             Ok(step) => step,
@@ -446,6 +449,7 @@ impl Stream for Running {
             && let Poll::Ready(why) = lapse.as_mut().poll(cx)
         {
             // What ran for it is dropped here, and with that cancelled.
+            this.exchange.trail.cut(Some(why.cut()));
             this.source = Source::Over;
             this.lapse = None;
             let error = why.error(this.exchange.call);
@@ -488,7 +492,9 @@ impl Drop for Running {
         if told || matches!(source, Source::Over) {
             return;
         }
-        // Goes on unheard, until its outcome or until it is told to stop.
+        // Goes on unheard, until its outcome or until it is told to stop; else it is dropped with all that runs.
+        let trail = self.exchange.trail.clone();
+        trail.cut(Some(Cut::Stopping));
         self.backing.tasks.spawn(async move {
             let work = async {
                 match source {
@@ -509,7 +515,11 @@ impl Drop for Running {
             };
             let told = poll_fn(|cx| {
                 let over = flight.as_ref().map(|flight| flight.poll_over(cx));
-                over.unwrap_or(Poll::Pending)
+                let over = over.unwrap_or(Poll::Pending);
+                if over.is_ready() {
+                    trail.cut(None);
+                }
+                over
             });
             tokio::select! {
                 biased;

@@ -122,6 +122,7 @@ impl Modern<'_> {
                 ended: None,
             },
         };
+        let trail = self.door.trail(inbound, &id, Some(head), None);
         let call = Box::new(Call {
             id: CallId::new(),
             op: op.clone(),
@@ -134,7 +135,7 @@ impl Modern<'_> {
             scope: inbound.scope.clone(),
             mirrored,
             deadline: clock::now() + self.door.deadline,
-            trail: self.door.trail(inbound, &id, Some(head), None),
+            trail: trail.clone(),
         });
         let exchange = Exchange {
             wording: &Words,
@@ -142,6 +143,7 @@ impl Modern<'_> {
             op,
             revision,
             call: call.id,
+            trail,
             progress_token,
             streams: inbound.accepts.stream,
             flight: None,

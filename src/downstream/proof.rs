@@ -13,7 +13,7 @@ use futures_util::{
 };
 
 use crate::{
-    call::{CallId, Identity, IdentityKind},
+    call::{CallId, Cut, Identity, IdentityKind},
     json::Json,
     jsonrpc::RpcError,
     protocol::{codes, meta},
@@ -52,15 +52,18 @@ pub(super) fn lapse(identity: &Arc<Identity>) -> Option<BoxFuture<'static, Lapse
 
 impl Lapse {
     const fn words(self) -> (&'static str, &'static str) {
+        let text = match self {
+            Self::Expired => "the token has expired; go on with a new one",
+            Self::Revoked => "the credential was withdrawn; go on with another one",
+        };
+        (text, self.cut().reason())
+    }
+
+    /// The same for the record of a call.
+    pub(super) const fn cut(self) -> Cut {
         match self {
-            Self::Expired => (
-                "the token has expired; go on with a new one",
-                "token_expired",
-            ),
-            Self::Revoked => (
-                "the credential was withdrawn; go on with another one",
-                "credential_revoked",
-            ),
+            Self::Expired => Cut::Expired,
+            Self::Revoked => Cut::Revoked,
         }
     }
 

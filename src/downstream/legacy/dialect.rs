@@ -333,6 +333,7 @@ impl<'a> Legacy<'a> {
             op,
             revision: session.revision,
             call: call.id,
+            trail: call.trail.clone(),
             progress_token,
             streams,
             flight: Some(flight),

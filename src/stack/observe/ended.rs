@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     audit::{End, record::Ending},
-    call::Outcome,
+    call::{Cut, Outcome},
     json::Json,
     jsonrpc::RpcError,
     protocol::codes,
@@ -70,9 +70,17 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// Because its client went away, or told it to stop.
-pub(super) fn cancelled() -> Ending<'static> {
-    Ending::of(End::Cancelled)
+/// Without an outcome: its client went away or told it to stop, unless the gateway itself had no more time for it.
+pub(super) fn without(cut: Option<Cut>) -> Ending<'static> {
+    let outcome = match cut {
+        None => return Ending::of(End::Cancelled),
+        Some(Cut::Stopping) => End::Unavailable,
+        Some(Cut::Expired | Cut::Revoked) => End::Denied,
+    };
+    Ending {
+        reason: cut.map(|cut| cut.reason().into()),
+        ..Ending::of(outcome)
+    }
 }
 
 /// Whether a tool says that it failed.

@@ -116,7 +116,7 @@ impl Wrap<Box<Call>> for Observe {
     }
 }
 
-/// A call that is not over. Dropped before it is, its client went away.
+/// A call that is not over. Dropped before it is, its client went away, or it was cut off.
 #[derive(Debug)]
 pub(super) struct Watched {
     of: Operation,
@@ -153,7 +153,8 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if !self.told {
-            self.tell(ended::cancelled());
+            let cut = self.of.trail.read(|facts| facts.cut);
+            self.tell(ended::without(cut));
         }
     }
 }

@@ -245,3 +245,52 @@ async fn what_a_session_asks_for_is_recorded_as_what_it_was_and_with_whence_it_c
         );
     }
 }
+
+pairings! {
+    /// SECURITY 8
+    async fn a_call_that_the_gateway_cuts_off_is_recorded_with_why_and_not_as_given_up(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", |_| Play::Hang);
+        let gateway = recording(directory.path(), &notes)
+            .setting("bounds: { http: { drain: 200ms } }")
+            .start()
+            .await;
+        let client = pair.client(&gateway).await;
+        let stopping = async {
+            notes.until_heard("tools/call", 1).await;
+            gateway.app.clone().shutdown().await;
+        };
+        let (answer, ()) = tokio::join!(client.call("notes_t", "{}").into_future(), stopping);
+        assert_eq!(answer.refusal().1, "shutting_down");
+        let told = records(directory.path(), "tools/call");
+        let [_, outcome] = &told[..] else { panic!("{told:#?}") };
+        assert_eq!(outcome["outcome"], "unavailable");
+        assert_eq!(outcome["reason"], "shutting_down");
+    }
+}
+
+/// SECURITY 8
+#[tokio::test]
+async fn a_call_whose_client_lost_its_connection_is_cut_off_with_the_rest_and_not_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .tools([tool("t")])
+        .on("tools/call", |_| Play::Hang);
+    let gateway = recording(directory.path(), &notes)
+        .setting("bounds: { http: { drain: 200ms } }")
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    tokio::select! {
+        biased;
+        _ = notes.until_heard("tools/call", 1) => {}
+        answer = client.call("notes_t", "{}").into_future() => panic!("{answer:?}"),
+    }
+    gateway.app.clone().shutdown().await;
+    let told = records(directory.path(), "tools/call");
+    let [_, outcome] = &told[..] else {
+        panic!("{told:#?}")
+    };
+    assert_eq!(outcome["outcome"], "unavailable");
+    assert_eq!(outcome["reason"], "shutting_down");
+}

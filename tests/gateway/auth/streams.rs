@@ -5,9 +5,12 @@ use std::time::{Duration, SystemTime};
 use http::Method;
 
 use super::{before, scene, scene_with};
-use crate::harness::{
-    Authority, Client, EventStream, Gateway, PATIENCE, Play, Revision, Turn, Upstream, eventually,
-    now, parse, tool, within,
+use crate::{
+    audit::{recording, records},
+    harness::{
+        Authority, Client, EventStream, Gateway, PATIENCE, Play, Revision, Turn, Upstream,
+        eventually, now, parse, tool, within,
+    },
 };
 
 /// How long a token lives whose end a test waits for.
@@ -76,7 +79,9 @@ async fn authn_5_a_listen_and_a_long_call_end_with_their_token_and_are_told_so()
 async fn authn_5_a_long_call_of_either_era_ends_with_its_token_and_is_cancelled_upstream() {
     let notes = endless();
     let authority = Authority::start().await;
-    let gateway = before(&notes, &authority, |_| {}).await;
+    let directory = tempfile::tempdir().unwrap();
+    let gateway = recording(directory.path(), &notes).auth(authority.spec());
+    let gateway = gateway.start().await;
     for revision in [
         Revision::V2026_07_28,
         Revision::V2025_11_25,
@@ -95,6 +100,15 @@ async fn authn_5_a_long_call_of_either_era_ends_with_its_token_and_is_cancelled_
             "{revision}"
         );
         assert_eq!(answer.status, 200, "{revision}");
+    }
+    gateway.app.clone().shutdown().await;
+    let told = records(directory.path(), "tools/call");
+    let told: Vec<_> = told.iter().filter(|it| it["stage"] == "outcome").collect();
+    assert_eq!(told.len(), 3);
+    for outcome in told {
+        // Its client has not given it up.
+        assert_eq!(outcome["outcome"], "denied");
+        assert_eq!(outcome["reason"], "token_expired");
     }
 }
 
