@@ -30,7 +30,7 @@ use super::{
 };
 use reading::{Hashed, Piece};
 
-/// The most faults told; the first of them is the one that matters.
+/// The most faults told, and the most runs; the first of them is the one that matters.
 const FAULTS: usize = 100;
 /// The most records after the last checkpoint that an honest log can have: those of one more, and what was written at once.
 const UNSIGNED: u64 = 20_000;
@@ -56,6 +56,11 @@ pub struct Report {
     pub checkpoints: u64,
     /// The last record that one of them covers; what is after it is chained and not signed.
     pub signed: u64,
+    /// Records before that one which none of them covers, first and last of each run, the first runs of them: whoever wrote them
+    /// died before it signed them, and what was signed later only goes on from them.
+    pub gaps: Vec<(u64, u64)>,
+    /// How many records all such runs have.
+    pub in_gaps: u64,
     /// The last record that a checkpoint held elsewhere covers, of those that are as that one says.
     pub outside: Option<u64>,
     /// What is wrong, in the order of the log; none if the log is whole.
@@ -360,10 +365,23 @@ impl<'a> Verifier<'a> {
             return;
         }
         self.report.checkpoints += 1;
+        self.gap(checkpoint.first);
         self.report.signed = told.last;
         // One that a gateway only went on from is chained to what it signed, and not signed.
         if self.retained.is_some_and(|seq| seq >= checkpoint.first) {
             self.removed = None;
+        }
+    }
+
+    /// Notes what is not signed before a checkpoint that begins with this record.
+    fn gap(&mut self, begin: u64) {
+        let first = (self.report.signed + 1).max(self.report.first);
+        if begin <= first {
+            return;
+        }
+        self.report.in_gaps += begin - first;
+        if self.report.gaps.len() < FAULTS {
+            self.report.gaps.push((first, begin - 1));
         }
     }
 

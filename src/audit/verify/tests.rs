@@ -90,6 +90,7 @@ fn an_untouched_log_is_whole_whatever_its_segments() {
         assert_eq!(report.faults, [], "{segment}");
         assert_eq!(report.last.unwrap().seq, report.records);
         assert!(report.checkpoints >= 5, "{report:?}");
+        assert_eq!((&report.gaps[..], report.in_gaps), (&[][..], 0));
         assert_eq!(report.signed, written.newest.checkpoint.last.seq);
     }
 }
@@ -451,4 +452,47 @@ fn a_log_that_was_opened_again_is_whole_whether_or_not_by_the_same_process() {
     let report = verify(directory.path(), &[key().public()], &[], |_| {}).unwrap();
     assert_eq!(report.faults, []);
     assert_eq!(report.checkpoints, 2);
+}
+
+/// SECURITY AUD-3: what a process wrote that died before it signed it may be anybody's.
+#[test]
+fn records_that_nobody_signed_are_told_also_where_later_ones_are_signed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, text) = SigningKey::generate();
+    let key = || SigningKey::parse(&text).unwrap();
+    let open = || {
+        let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+        let cuts = Cuts::default();
+        Log::open(disk, directory.path(), origin(), key(), cuts)
+            .unwrap()
+            .0
+    };
+    let report = || verify(directory.path(), &[key().public()], &[], |_| {}).unwrap();
+    let mut log = open();
+    for n in 0..3 {
+        log.append(&[happened(n)].into()).unwrap();
+    }
+    log.sign().unwrap();
+    sync(&mut log);
+    let signed = report().signed;
+    assert_eq!((report().gaps, report().in_gaps), (vec![], 0));
+    for n in 3..6 {
+        log.append(&[happened(n)].into()).unwrap();
+    }
+    let last = log.written().seq;
+    drop(log);
+    assert_eq!(report().gaps, [], "nothing is signed after them");
+    let mut log = open();
+    log.append(&[happened(6)].into()).unwrap();
+    log.sign().unwrap();
+    drop(log);
+    let report = report();
+    assert_eq!(report.faults, []);
+    assert!(report.signed > last);
+    let [(first, end)] = report.gaps[..] else {
+        panic!("{report:?}");
+    };
+    assert_eq!(first, signed + 1);
+    assert!(end >= last, "{report:?}");
+    assert_eq!(report.in_gaps, end - first + 1);
 }

@@ -264,6 +264,9 @@ fn told(args: &Args, directory: &Path, report: &Report) {
             out::paint(out::YELLOW, "not provable")
         ));
     };
+    if let Some(text) = in_gaps(&report.gaps, report.in_gaps) {
+        note(text);
+    }
     let chained = last.saturating_sub(report.signed);
     if let Some(text) = not_signed(chained) {
         note(text);
@@ -285,6 +288,28 @@ fn told(args: &Args, directory: &Path, report: &Report) {
                 .to_owned(),
         );
     }
+}
+
+/// What is to say of records that no checkpoint covers although later ones are.
+fn in_gaps(gaps: &[(u64, u64)], records: u64) -> Option<String> {
+    let run = |(first, last): &(u64, u64)| {
+        if first == last {
+            format!("{first}")
+        } else {
+            format!("{first} to {last}")
+        }
+    };
+    let mut runs: Vec<_> = gaps.iter().take(TOLD).map(run).collect();
+    if gaps.len() > TOLD {
+        runs.push("more".to_owned());
+    }
+    (records > 0).then(|| {
+        format!(
+            "that {} are ours ({}): whoever wrote them ended before signing them, and what was signed later only shows that they have not changed since",
+            out::count(records, "record"),
+            runs.join(", "),
+        )
+    })
 }
 
 /// What is to say of so many records at the end that no checkpoint covers.
@@ -315,7 +340,16 @@ struct Outcome<'a> {
     held_elsewhere_to: Option<u64>,
     /// How many records at the end no checkpoint covers.
     not_signed: u64,
+    /// How many before the last one that is covered are not, and the first runs of them.
+    not_signed_before: u64,
+    gaps: Vec<Gap>,
     faults: Vec<Told>,
+}
+
+#[derive(Serialize)]
+struct Gap {
+    first: u64,
+    last: u64,
 }
 
 #[derive(Serialize)]
@@ -346,8 +380,16 @@ impl<'a> Outcome<'a> {
             signed_to: report.signed,
             held_elsewhere_to: report.outside,
             not_signed: last.saturating_sub(report.signed),
+            not_signed_before: report.in_gaps,
+            gaps: report.gaps.iter().map(Gap::of).collect(),
             faults: report.faults.iter().map(Told::of).collect(),
         }
+    }
+}
+
+impl Gap {
+    const fn of(&(first, last): &(u64, u64)) -> Self {
+        Self { first, last }
     }
 }
 
