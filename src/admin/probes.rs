@@ -1,6 +1,7 @@
 //! Health, readiness, metrics, and the gateway at a glance.
 //!
-//! Guarantees: health is a word and nothing else (SECURITY OPS-4); readiness is `503` while calls are not served; where others
+//! Guarantees: health is a word and nothing else (SECURITY OPS-4); readiness is `503` while calls are not served, or are
+//! refused for want of records or memory; where others
 //! reach the listener, what is told of upstreams and metrics takes a credential.
 
 use bytes::Bytes;
@@ -20,6 +21,8 @@ type Answer = BoxFuture<'static, Result<Response<Body>, Problem>>;
 pub(super) struct Ready {
     /// `starting`, `serving` or `draining`.
     status: &'static str,
+    /// Why calls are refused although they are served: `audit_unavailable`, `overloaded`; null where they are not.
+    reason: Option<&'static str>,
     /// The upstreams, in configured order; null without a credential where others reach this listener.
     upstreams: Option<Vec<UpstreamState>>,
 }
@@ -70,13 +73,15 @@ pub(super) fn readyz(asked: Asked) -> Answer {
         };
         all.map(state).collect()
     };
+    let reason = asked.gateway.controls.unready();
     let told = Json::of(&Ready {
         status: phase.word(),
+        reason,
         upstreams: (asked.private || asked.role.is_some()).then(states),
     });
     let status = match phase {
-        Phase::Serving => StatusCode::OK,
-        Phase::Starting | Phase::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        Phase::Serving if reason.is_none() => StatusCode::OK,
+        Phase::Starting | Phase::Serving | Phase::Draining => StatusCode::SERVICE_UNAVAILABLE,
     };
     let answer = reply::full(status, "application/json", told.bytes().clone());
     std::future::ready(Ok(answer)).boxed()

@@ -25,6 +25,7 @@ use crate::{
     config::{Loaded, Plan, Rejected},
     feed::Feed,
     limits::LimitRules,
+    memory::{Work, process},
     policy::Problem,
     snapshot::World,
 };
@@ -182,6 +183,14 @@ impl admin::Controls for Shared {
             loaded: standing.loaded.json().clone(),
             restart_needed: standing.restart_needed,
         }
+    }
+
+    fn unready(&self) -> Option<&'static str> {
+        let auditor = self.0.auditor.as_ref();
+        if auditor.is_some_and(|auditor| auditor.recorder().refuses()) {
+            return Some("audit_unavailable");
+        }
+        (!process().takes(Work::Request)).then_some("overloaded")
     }
 
     fn policy_problems(&self) -> Vec<Problem> {

@@ -210,6 +210,11 @@ impl Recorder {
         self.health().available
     }
 
+    /// Whether calls are refused because they cannot be recorded.
+    pub fn refuses(&self) -> bool {
+        self.shared.durability != Durability::Async && !self.is_available()
+    }
+
     /// How the recording is.
     pub fn health(&self) -> Health {
         let queue = self.shared.queue();

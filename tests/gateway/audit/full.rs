@@ -2,10 +2,14 @@
 
 use std::{path::Path, process::Command};
 
+use http::Method;
+use serde_json::Value;
 use usher::audit::{key::VerifyingKey, verify::verify};
 
 use super::records;
-use crate::harness::{Gateway, Play, Revision, Upstream, eventually, text_result, tool};
+use crate::harness::{
+    Gateway, Play, Revision, Upstream, eventually, exchange, parse, text_result, tool,
+};
 
 /// A file system of its own that is soon full; it goes with the test, or with the namespace it was mounted in.
 struct Small(tempfile::TempDir);
@@ -96,9 +100,15 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
             directory.display()
         );
         let gateway = Gateway::of().setting(&setting).upstream("notes", &notes);
-        let gateway = gateway.start().await;
+        let gateway = gateway.admin(crate::admin::spec()).start().await;
+        let admin = gateway.app.admin().unwrap().address;
+        let ready = async || {
+            let answer = exchange(admin, Method::GET, "/readyz", &[], b"").await;
+            (answer.status, parse(&answer.body)["reason"].clone())
+        };
         let client = gateway.client(Revision::V2026_07_28).await;
         client.call("notes_t", "{}").await.result();
+        assert_eq!(ready().await, (200, Value::Null));
         assert_eq!(notes.heard("tools/call").len(), 1);
 
         // With a watermark of 100 it is the system that says no, in the middle of a record.
@@ -119,6 +129,7 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
             assert!(answer.body.contains("audit_unavailable"), "{}", answer.body);
         }
         assert_eq!(notes.heard("tools/call").len(), heard, "nobody hears of it");
+        assert_eq!(ready().await, (503, "audit_unavailable".into()));
         assert_eq!(client.tools().await, ["notes_t"]);
         client.ask("server/discover", "{}").await.result();
 
@@ -128,6 +139,7 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
             answer.body.contains("it-was-called").then_some(())
         })
         .await;
+        assert_eq!(ready().await, (200, Value::Null));
         let heard = notes.heard("tools/call").len();
         gateway.app.clone().shutdown().await;
         let key = std::fs::read_to_string(directory.join("key.pub")).unwrap();
