@@ -142,6 +142,6 @@ impl Routes for Paths {
     }
 
     fn turned_away(&self, address: IpAddr, reason: &'static str) {
-        self.journal.turned_away(Some(address), reason);
+        self.journal.turned_away(Some(address), reason, None);
     }
 }

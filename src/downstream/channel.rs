@@ -470,6 +470,10 @@ mod tests {
         tasks::{PerLaneArc, Tasks},
     };
 
+    fn reason(refused: &Problem) -> Option<&'static str> {
+        refused.early.map(|early| early.reason)
+    }
+
     const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}}}"#;
 
     fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
@@ -573,7 +577,7 @@ mod tests {
         channel.take(&channel.identity, CALL.into()).await.unwrap();
         let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"RequestId":2}}"#;
         let refused = channel.take(&channel.identity, told.into()).await;
-        assert_eq!(refused.unwrap_err().early, Some("confusable_member"));
+        assert_eq!(reason(&refused.unwrap_err()), Some("confusable_member"));
         // It runs on, and is answered.
         answer(&mut lines).await;
         let call = CALL.replace("\"name\"", "\"Name\":1,\"name\"");
@@ -603,7 +607,7 @@ mod tests {
         for _ in 0..2 {
             let refused = channel.take(&channel.identity, CALL.into()).await;
             let refused = refused.unwrap_err();
-            assert_eq!(refused.early, Some("shutting_down"));
+            assert_eq!(reason(&refused), Some("shutting_down"));
             assert_eq!(refused.id.unwrap().as_str(), "1");
         }
     }
@@ -616,7 +620,7 @@ mod tests {
         channel.door.closing.cancel();
         let refused = channel.take(&channel.identity, CALL.into()).await;
         let refused = refused.unwrap_err();
-        assert_eq!(refused.early, Some("shutting_down"));
+        assert_eq!(reason(&refused), Some("shutting_down"));
         assert_eq!(refused.id.unwrap().as_str(), "1");
         // What is no request may be what a running one waits for.
         let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

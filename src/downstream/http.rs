@@ -18,7 +18,7 @@ use tokio::time::{Instant, interval_at};
 use super::{
     Accepts, Answer, Door, Inbound, Named, Running, Told,
     legacy::{CannotResume, dialect::Legacy},
-    problem::{self, Problem},
+    problem::{self, Early, Problem},
     proof::while_proved,
 };
 use crate::{
@@ -225,15 +225,16 @@ fn cut_off(mut answer: Response<Body>) -> Response<Body> {
 }
 
 /// Why a body was not read.
-pub(super) fn unread(status: StatusCode) -> Option<&'static str> {
-    match status {
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Some("unsupported_media_type"),
-        StatusCode::PAYLOAD_TOO_LARGE => Some("body_too_large"),
-        StatusCode::REQUEST_TIMEOUT => Some("body_too_slow"),
-        StatusCode::SERVICE_UNAVAILABLE => Some("overloaded"),
+pub(super) fn unread(status: StatusCode) -> Option<Early> {
+    let reason = match status {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
+        StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
+        StatusCode::REQUEST_TIMEOUT => "body_too_slow",
+        StatusCode::SERVICE_UNAVAILABLE => "overloaded",
         // The client went away in the middle of it.
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Early::unsaid(reason))
 }
 
 /// The answer to whom `door` does not take, noted where it is a refusal.
@@ -403,13 +404,13 @@ fn names_session(inbound: &Inbound) -> bool {
 
 /// The refusal of whoever takes no answer that there can be, noted.
 pub(super) fn not_acceptable(door: &Door, address: Option<IpAddr>) -> Response<Body> {
-    door.note(address, Some("not_acceptable"));
+    door.note(address, Some(Early::unsaid("not_acceptable")));
     empty(StatusCode::NOT_ACCEPTABLE)
 }
 
 /// The refusal of a method, noted.
 pub(super) fn wrong_method(door: &Door, peer: Peer, allow: &'static str) -> Response<Body> {
-    door.note(Some(peer.client), Some("method_not_allowed"));
+    door.note(Some(peer.client), Some(Early::unsaid("method_not_allowed")));
     let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);
     answer
         .headers_mut()

@@ -105,14 +105,13 @@ fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Resul
             "`taskIds` needs the tasks extension, which the request does not declare",
         )
     };
-    Err(Problem {
-        status: StatusCode::BAD_REQUEST,
-        id: Some(request.id.clone()),
-        error: Box::new(error),
-        scopes: None,
-        retry: None,
-        early: Some("missing_capability"),
-    })
+    let id = Some(request.id.clone());
+    Err(Problem::new(
+        StatusCode::BAD_REQUEST,
+        id,
+        error,
+        "missing_capability",
+    ))
 }
 
 /// A client that takes no stream cannot listen: there is no other form of answer.

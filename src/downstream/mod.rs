@@ -56,7 +56,7 @@ pub use wants::Accepts;
 use exchange::Exchange;
 use legacy::dialect::Legacy;
 use modern::Modern;
-use problem::Problem;
+use problem::{Early, Problem};
 use read::{BadParams, Head};
 
 /// Everything the dialects share; one for the process.
@@ -155,13 +155,13 @@ pub struct Told {
     pub scopes: Option<Arc<[Arc<str>]>>,
     /// After what time to try again, where that is why it is refused.
     pub retry: Option<Duration>,
-    /// Why, where what was sent never came to be a call.
-    pub refused: Option<&'static str>,
+    /// Where what was sent never came to be a call: why.
+    refused: Option<Early>,
 }
 
 impl Answer {
     /// Why what was sent never came to be a call, if it did not.
-    const fn refused(&self) -> Option<&'static str> {
+    const fn refused(&self) -> Option<Early> {
         match self {
             Self::Frame(told) => told.refused,
             Self::Accepted | Self::Stream(_) => None,
@@ -246,9 +246,9 @@ impl Door {
     }
 
     /// Notes why something never came to be a call.
-    fn note(&self, address: Option<IpAddr>, refused: Option<&'static str>) {
-        if let Some(reason) = refused {
-            self.journal.turned_away(address, reason);
+    fn note(&self, address: Option<IpAddr>, refused: Option<Early>) {
+        if let Some(Early { reason, reference }) = refused {
+            self.journal.turned_away(address, reason, reference);
         }
     }
 

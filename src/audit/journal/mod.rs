@@ -23,7 +23,9 @@ use super::{
     canonical::{Object, handed},
     recorder::{Recorder, Weight},
 };
-use tally::{Episodes, Failed, Failures, Measure, Step};
+use crate::call::CallId;
+
+use tally::{Episodes, Failed, Failures, Measure, REFS, Refused, Step};
 
 /// What sort of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -155,20 +157,27 @@ impl Journal {
         let step = shared
             .counts()
             .failures
-            .add(address, reason, Instant::now());
+            .add(address, Refused(reason, None), Instant::now());
         for failed in step {
             shared.failed(Kind::Authentication, &failed);
         }
     }
 
     /// What came from this address was refused before it was a call, for a reason from the published list. Noted as
-    /// [`Journal::refused`] is, but ten in a second at most: whoever sends rubbish does not fill the log with it.
-    pub fn turned_away(&self, address: Option<IpAddr>, reason: &'static str) {
+    /// [`Journal::refused`] is, but ten in a second at most: whoever sends rubbish does not fill the log with it. With what the
+    /// answer refers to, where it has a place for that.
+    pub fn turned_away(
+        &self,
+        address: Option<IpAddr>,
+        reason: &'static str,
+        reference: Option<CallId>,
+    ) {
         let Some(shared) = &self.0 else { return };
-        let step = shared
-            .counts()
-            .messages
-            .add(address, reason, Instant::now());
+        let step =
+            shared
+                .counts()
+                .messages
+                .add(address, Refused(reason, reference), Instant::now());
         for failed in step {
             shared.failed(Kind::Refused, &failed);
         }
@@ -245,12 +254,16 @@ impl Shared {
     fn failed(&self, kind: Kind, failed: &Failed) {
         let address = failed.address.map(|address| address.to_string());
         // Anybody can be kept out any number of times.
+        let refs: Vec<_> = failed.refs.iter().map(ToString::to_string).collect();
         self.note(kind, Weight::Refusal, |detail| {
             detail
                 .maybe("address", address.as_deref())
                 .number("count", failed.count)
-                .texts("reasons", failed.reasons.iter().copied(), 16)
-                .number("seconds", failed.over.as_secs());
+                .texts("reasons", failed.reasons.iter().copied(), 16);
+            if !refs.is_empty() {
+                detail.texts("refs", refs.iter().map(String::as_str), REFS);
+            }
+            detail.number("seconds", failed.over.as_secs());
         });
     }
 

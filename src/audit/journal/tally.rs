@@ -9,6 +9,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::Kind;
+use crate::call::CallId;
 
 /// How long failures of one address are counted together.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -42,6 +43,9 @@ const EPISODES: usize = 1_024;
 /// What episodes beyond are called.
 const OTHERS: &str = "(others)";
 
+/// References that are told of a window.
+pub(super) const REFS: usize = 32;
+
 /// Failures to tell of: one, or those of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failed {
@@ -50,6 +54,8 @@ pub(super) struct Failed {
     pub(super) count: u64,
     /// Why, each reason once.
     pub(super) reasons: Vec<&'static str>,
+    /// What they were told to refer to, of the first of them.
+    pub(super) refs: Vec<CallId>,
     /// In which time; none for a single one.
     pub(super) over: Duration,
 }
@@ -69,7 +75,12 @@ struct Window {
     told: u64,
     /// Of those that were not told.
     reasons: Vec<&'static str>,
+    refs: Vec<CallId>,
 }
+
+/// What was refused, for which reason, and what it was told to refer to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Refused(pub(super) &'static str, pub(super) Option<CallId>);
 
 impl Failures {
     pub(super) fn new(measure: Measure) -> Self {
@@ -84,7 +95,7 @@ impl Failures {
     pub(super) fn add(
         &mut self,
         address: Option<IpAddr>,
-        reason: &'static str,
+        Refused(reason, reference): Refused,
         now: Instant,
     ) -> Vec<Failed> {
         let mut told = Vec::new();
@@ -104,6 +115,7 @@ impl Failures {
             count: 0,
             told: 0,
             reasons: Vec::new(),
+            refs: Vec::new(),
         });
         window.count += 1;
         if window.told < SINGLE && room {
@@ -115,10 +127,16 @@ impl Failures {
                 address,
                 count: 1,
                 reasons: vec![reason],
+                refs: reference.into_iter().collect(),
                 over: Duration::ZERO,
             });
-        } else if !window.reasons.contains(&reason) {
-            window.reasons.push(reason);
+        } else {
+            if !window.reasons.contains(&reason) {
+                window.reasons.push(reason);
+            }
+            if window.refs.len() < REFS {
+                window.refs.extend(reference);
+            }
         }
         told
     }
@@ -151,6 +169,7 @@ impl Window {
             address,
             count,
             reasons: self.reasons,
+            refs: self.refs,
             over: now.duration_since(self.since),
         })
     }

@@ -120,7 +120,7 @@ async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_co
     let mut told = 0;
     for n in 0..10_000_u32 {
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
-        for failed in failures.add(Some(address.into()), "no_token", now) {
+        for failed in failures.add(Some(address.into()), Refused("no_token", None), now) {
             told += failed.count;
         }
     }
@@ -139,7 +139,9 @@ async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_co
     for n in 0..100_u128 {
         let address = std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
         let later = now + Duration::from_secs(120);
-        told += failures.add(Some(address.into()), "no_token", later).len();
+        told += failures
+            .add(Some(address.into()), Refused("no_token", None), later)
+            .len();
     }
     assert_eq!(told, 10);
 }
@@ -199,7 +201,7 @@ async fn messages_that_are_none_are_told_ten_in_a_second_and_counted_all() {
         for n in 0..1_000_u16 {
             let [high, low] = n.to_be_bytes();
             let address = IpAddr::from([10, second, high, low]);
-            journal.turned_away(Some(address), "invalid_json");
+            journal.turned_away(Some(address), "invalid_json", None);
         }
         advance(Duration::from_secs(1)).await;
     }
@@ -236,7 +238,7 @@ async fn strangers_fill_no_memory_while_nothing_can_be_written_and_all_of_them_a
         }
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
         journal.refused(Some(address.into()), "no_token");
-        journal.turned_away(Some(address.into()), "invalid_json");
+        journal.turned_away(Some(address.into()), "invalid_json", None);
     }
     let kept = journal.0.as_ref().unwrap().recorder.lag();
     assert!(kept <= 4, "{kept}");

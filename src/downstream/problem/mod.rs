@@ -11,7 +11,7 @@ use http::StatusCode;
 
 use crate::{
     call::CallId,
-    json::Json,
+    json::{Edits, Json},
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
     limits::Stage,
     metrics::{self, Bound, Refusal},
@@ -42,7 +42,26 @@ pub(super) struct Problem {
     /// After what time to try again, for `Retry-After`.
     pub(super) retry: Option<Duration>,
     /// Why, where it never came to be a call; what became of calls is recorded elsewhere.
-    pub(super) early: Option<&'static str>,
+    pub(super) early: Option<Early>,
+}
+
+/// The refusal of what never came to be a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Early {
+    /// Why, as a word from the published list.
+    pub(super) reason: &'static str,
+    /// What the answer refers to and the record names, where the answer is a message; as a call would be named.
+    pub(super) reference: Option<CallId>,
+}
+
+impl Early {
+    /// In a status of HTTP and nothing else.
+    pub(super) const fn unsaid(reason: &'static str) -> Self {
+        Self {
+            reason,
+            reference: None,
+        }
+    }
 }
 
 impl Problem {
@@ -53,16 +72,24 @@ impl Problem {
         mut error: RpcError,
         reason: &'static str,
     ) -> Self {
-        if error.data.is_none() {
-            error.data = Some(meta::object_of(&[("reason", Json::string(reason))]));
+        let data = error.data.unwrap_or_else(|| {
+            let reason = ("reason", Json::string(reason));
+            meta::object_of(&[reason])
+        });
+        // Where the specification says what stands there, nothing else does.
+        let reference = data.root().member("reason").map(|_| CallId::new());
+        let mut edits = Edits::new();
+        if let Some(reference) = reference {
+            edits.set(data.root(), "ref", Json::string(&reference.to_string()));
         }
+        error.data = Some(data.splice(&edits));
         Self {
             status,
             id,
             error: Box::new(error),
             scopes: None,
             retry: None,
-            early: Some(reason),
+            early: Some(Early { reason, reference }),
         }
     }
 

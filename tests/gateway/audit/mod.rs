@@ -294,3 +294,46 @@ async fn a_call_whose_client_lost_its_connection_is_cut_off_with_the_rest_and_no
     assert_eq!(outcome["outcome"], "unavailable");
     assert_eq!(outcome["reason"], "shutting_down");
 }
+
+/// SECURITY 4
+#[tokio::test]
+async fn what_is_refused_before_it_is_a_call_says_which_record_tells_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2025_11_25).tools([tool("t")]);
+    let gateway = recording(directory.path(), &notes).start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let mut refs = Vec::new();
+    for (body, headers, reason) in [
+        ("{", &[][..], "parse_error"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+            &[],
+            "session_required",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+            &[("mcp-session-id", "nobody")],
+            "unknown_session",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"taskIds":["t"]}}}"#,
+            &[
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", "subscriptions/listen"),
+            ],
+            "capability_missing",
+        ),
+    ] {
+        let refused = client.post(body, headers).await;
+        let data = &refused.error()["data"];
+        assert_eq!(data["reason"], reason, "{}", refused.body);
+        refs.push(data["ref"].as_str().expect("a reference").to_owned());
+    }
+    gateway.app.clone().shutdown().await;
+    let told = events(directory.path()).into_iter();
+    let told = told.filter(|event| event["event"] == "refused");
+    let told: Vec<_> = told
+        .map(|event| event["detail"]["refs"][0].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(told, refs);
+}
