@@ -4,13 +4,14 @@
 //! client is asked with requests of ours by its dialect, and everything between knows one shape only.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::Event;
 use crate::{json::Json, jsonrpc::RpcError};
 
 /// An outcome that is no end: the caller is to answer, and to call again.
@@ -27,13 +28,30 @@ pub struct InputRequired {
 /// Keeps an exchange that waits for answers. Once the last copy is dropped the exchange is let go of, unless its caller was told
 /// how to go on with it: so whatever takes a question back, or fails between the question and the answers, needs to do nothing.
 #[derive(Debug, Clone)]
-pub struct Hold(Arc<Held>);
+pub struct Hold {
+    held: Arc<Held>,
+    /// What the events meanwhile go through on their way up, lowest first.
+    lenses: Vec<Lens>,
+}
 
 #[derive(Debug)]
 struct Held {
     unwanted: CancellationToken,
     meanwhile: watch::Receiver<Meanwhile>,
+    /// A lock, because whoever asks by requests takes it out of what is shared.
+    events: Mutex<Option<mpsc::Receiver<Event>>>,
     told: AtomicBool,
+}
+
+/// Makes of an event what those above are to see.
+#[derive(Clone)]
+struct Lens(Arc<dyn Fn(Event) -> Event + Send + Sync>);
+
+/// What happens while the caller is asked, for a caller whose request is still open: as all above the exchange let it through.
+#[derive(Debug)]
+pub struct Aside {
+    events: mpsc::Receiver<Event>,
+    lenses: Vec<Lens>,
 }
 
 /// What has become of an exchange since its caller was asked. Who is asked by requests is to hear of it at once (PROTOCOL A4,
@@ -47,23 +65,61 @@ pub struct Meanwhile {
 }
 
 impl Hold {
-    /// A hold that cancels `unwanted` when it is dropped, of an exchange of which `meanwhile` tells.
-    pub fn new(unwanted: CancellationToken, meanwhile: watch::Receiver<Meanwhile>) -> Self {
-        Self(Arc::new(Held {
-            unwanted,
-            meanwhile,
-            told: AtomicBool::new(false),
-        }))
+    /// A hold that cancels `unwanted` when it is dropped, of an exchange of which `meanwhile` tells and whose `events` go on.
+    pub fn new(
+        unwanted: CancellationToken,
+        meanwhile: watch::Receiver<Meanwhile>,
+        events: mpsc::Receiver<Event>,
+    ) -> Self {
+        Self {
+            held: Arc::new(Held {
+                unwanted,
+                meanwhile,
+                events: Mutex::new(Some(events)),
+                told: AtomicBool::new(false),
+            }),
+            lenses: Vec::new(),
+        }
+    }
+
+    /// Events go through `lens` too: whoever changes those of a reply's stream changes these alike.
+    pub fn look_through(&mut self, lens: impl Fn(Event) -> Event + Send + Sync + 'static) {
+        self.lenses.push(Lens(Arc::new(lens)));
+    }
+
+    /// The events of the exchange; once, and only for a caller whose request is still open.
+    pub fn events(&self) -> Option<Aside> {
+        let events = self.held.events.lock();
+        // Nothing panics under the lock, and an option is whole at any time.
+        let events = events.unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(Aside {
+            events,
+            lenses: self.lenses.clone(),
+        })
     }
 
     /// Tells what becomes of the exchange; closed once nobody reads it on.
     pub fn meanwhile(&self) -> watch::Receiver<Meanwhile> {
-        self.0.meanwhile.clone()
+        self.held.meanwhile.clone()
     }
 
     /// The caller is told how to go on, and will or will not: nobody here can know.
     pub fn told(&self) {
-        self.0.told.store(true, Ordering::Relaxed);
+        self.held.told.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Aside {
+    /// The next event; `None` when somebody goes on with the exchange, or nobody can. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Event> {
+        let event = self.events.recv().await?;
+        Some(self.lenses.iter().fold(event, |event, lens| lens.0(event)))
+    }
+}
+
+impl std::fmt::Debug for Lens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lens")
     }
 }
 

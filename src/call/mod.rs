@@ -33,7 +33,7 @@ use crate::{
 pub use approved::{Approved, Means, Reference};
 pub use caller::{Affinity, Caller, LogLevel, Principal};
 pub use identity::{Assertion, AuthMethod, Grantee, Identity, IdentityKind};
-pub use input::{Hold, InputRequired, Meanwhile, Resume, State};
+pub use input::{Aside, Hold, InputRequired, Meanwhile, Resume, State};
 pub use listen::{Change, Filter};
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
 pub use task::TaskOp;

@@ -90,15 +90,21 @@ impl Wrap<Box<Permitted>> for Relabel {
             Reply::Done(outcome) => Reply::Done(labels.outcome(outcome)),
             Reply::Stream(stream) => {
                 let steps = stream.map(move |step| match step {
-                    Step::Event(Event::Log(level, params)) => {
-                        Step::Event(Event::Log(level, asks::logger(&params, &labels.upstream)))
-                    }
-                    Step::Event(event) => Step::Event(event),
+                    Step::Event(event) => Step::Event(named(event, &labels.upstream)),
                     Step::Outcome(outcome) => Step::Outcome(labels.outcome(outcome)),
                 });
                 Reply::Stream(ReplyStream::new(steps.boxed()))
             }
         })
+    }
+}
+
+/// An event of an upstream, which a log line says.
+fn named(event: Event, upstream: &UpstreamId) -> Event {
+    if let Event::Log(level, params) = event {
+        Event::Log(level, asks::logger(&params, upstream))
+    } else {
+        event
     }
 }
 
@@ -116,8 +122,15 @@ impl Labels {
             }
             Outcome::InputRequired(asked) => {
                 let uri = |block: Node<'_>, edits: &mut Edits| self.block(block, edits);
+                let requests = asks::outward(&asked.requests, &self.upstream, uri);
+                let mut hold = asked.hold;
+                if let Some(hold) = &mut hold {
+                    let upstream = self.upstream.clone();
+                    hold.look_through(move |event| named(event, &upstream));
+                }
                 Outcome::InputRequired(InputRequired {
-                    requests: asks::outward(&asked.requests, &self.upstream, uri),
+                    requests,
+                    hold,
                     ..asked
                 })
             }

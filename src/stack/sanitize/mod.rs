@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
 
@@ -250,22 +250,48 @@ impl Wrap<Box<Permitted>> for Sanitize {
     fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
         let Some(watch) = mark else { return result };
         match result? {
-            Reply::Done(outcome) => watch.outcome(outcome, None).map(Reply::Done),
+            Reply::Done(outcome) => {
+                let outcome = watch.outcome(outcome, None)?;
+                Ok(Reply::Done(meanwhile(watch, Tails::default(), outcome)))
+            }
             Reply::Stream(stream) => {
                 let mut tails = Tails::default();
+                let mut watch = Some(watch);
                 let steps = stream.map(move |step| match step {
-                    Step::Event(event) => Step::Event(watch.event(event, &mut tails)),
+                    Step::Event(event) => Step::Event(match &watch {
+                        Some(watch) => watch.event(event, &mut tails),
+                        None => event,
+                    }),
                     // Once an event has gone out a refusal can only be an outcome.
-                    Step::Outcome(outcome) => Step::Outcome(
-                        watch
-                            .outcome(outcome, Some(&mut tails.last))
-                            .unwrap_or_else(|error| lost(&error)),
-                    ),
+                    Step::Outcome(outcome) => Step::Outcome(match watch.take() {
+                        Some(watch) => {
+                            let outcome = watch.outcome(outcome, Some(&mut tails.last));
+                            let outcome = outcome.unwrap_or_else(|error| lost(&error));
+                            meanwhile(watch, std::mem::take(&mut tails), outcome)
+                        }
+                        None => outcome,
+                    }),
                 });
                 Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
             }
         }
     }
+}
+
+/// What happens while the caller is asked is looked at as what happened before.
+fn meanwhile(watch: Box<Watch>, tails: Tails, mut outcome: Outcome) -> Outcome {
+    if let Outcome::InputRequired(InputRequired {
+        hold: Some(hold), ..
+    }) = &mut outcome
+    {
+        let tails = Mutex::new(tails);
+        hold.look_through(move |event| {
+            // A look that panicked leaves the ends of texts that came before.
+            let mut tails = tails.lock().unwrap_or_else(PoisonError::into_inner);
+            watch.event(event, &mut tails)
+        });
+    }
+    outcome
 }
 
 /// Looks, and notes how long that took where somebody wants to know.

@@ -13,7 +13,7 @@ use futures_util::{
 };
 use http::StatusCode;
 use tokio::{
-    sync::watch,
+    sync::{mpsc, watch},
     time::{Instant, timeout_at},
 };
 
@@ -43,6 +43,8 @@ use crate::{
 
 /// How long further questions are waited for after the first, to ask them together.
 const BATCH: Duration = Duration::from_millis(5);
+/// The most events that wait to be told while the caller is asked. Of more, the last progress is told when it has answered.
+const ASIDE: usize = 64;
 
 /// A call under way.
 pub(super) struct OpenCall {
@@ -70,6 +72,8 @@ pub(super) struct OpenCall {
     over: Option<Result<Outcome, UpstreamError>>,
     /// Who is told of that, and of what it takes back, while its caller is asked.
     meanwhile: Option<watch::Sender<Meanwhile>>,
+    /// Who is told of its events meanwhile, where the caller's own request is still open.
+    aside: Option<mpsc::Sender<Event>>,
 }
 
 /// What an open call is begun with.
@@ -132,6 +136,7 @@ impl OpenCall {
             ask_at: None,
             over: None,
             meanwhile: None,
+            aside: None,
         })
     }
 
@@ -152,11 +157,14 @@ impl OpenCall {
         (&self.caller, &self.op)
     }
 
-    /// Tells of what becomes of it, from now on until somebody goes on with it.
-    pub(super) fn meanwhile(&mut self) -> watch::Receiver<Meanwhile> {
+    /// Tells of what becomes of it, and of its events to who can be told, from now on until somebody goes on with it.
+    pub(super) fn meanwhile(&mut self) -> (watch::Receiver<Meanwhile>, mpsc::Receiver<Event>) {
         let (meanwhile, told) = watch::channel(Meanwhile::default());
         self.meanwhile = Some(meanwhile);
-        told
+        let (aside, events) = mpsc::channel(ASIDE);
+        // Who is asked by a result has no request open that an event could belong to (PROTOCOL D2c).
+        self.aside = (self.caller.revision.era() == Era::Legacy).then_some(aside);
+        (told, events)
     }
 
     /// Where it waits while its caller is asked.
@@ -182,6 +190,7 @@ impl OpenCall {
     ) -> Result<Reply, UpstreamError> {
         let caller = &call.caller;
         self.meanwhile = None;
+        self.aside = None;
         self.caller = Arc::clone(caller);
         self.offer = self.session.line.offer.and(Offer::of(caller));
         self.deadline = deadline;
@@ -341,14 +350,11 @@ impl OpenCall {
         }
     }
 
-    /// Takes what is heard while the caller is asked: nobody can be told, and nothing may be lost (PROTOCOL D2c).
+    /// Takes what is heard while the caller is asked. Whose request is still open is told; else nobody can be, and the last
+    /// progress is kept (PROTOCOL D1, D2c).
     pub(super) async fn take_in(&mut self, heard: Result<Heard, UpstreamError>) {
         let over = match heard {
-            Ok(Heard::Happened(Happened::Event(event @ Event::Progress(_)))) => {
-                self.missed = Some(event);
-                return;
-            }
-            Ok(Heard::Happened(Happened::Event(_))) => return self.session.line.terms.drop_frame(),
+            Ok(Heard::Happened(Happened::Event(event))) => return self.aside(event),
             Ok(Heard::Happened(Happened::Asked(request))) => return self.consider(request).await,
             Ok(Heard::Happened(Happened::Withdrawn(id))) => return self.withdrawn(&id),
             Ok(Heard::Happened(Happened::Ended(body))) => self.ended(StatusCode::OK, body),
@@ -364,6 +370,22 @@ impl OpenCall {
         self.seat = None;
         if let Some(meanwhile) = &self.meanwhile {
             meanwhile.send_modify(|meanwhile| meanwhile.over = true);
+        }
+    }
+
+    /// An event while the caller is asked.
+    fn aside(&mut self, event: Event) {
+        let untold = match &self.aside {
+            Some(aside) => match aside.try_send(event) {
+                Ok(()) => return,
+                Err(full_or_gone) => full_or_gone.into_inner(),
+            },
+            None => event,
+        };
+        if let Event::Progress(_) = untold {
+            self.missed = Some(untold);
+        } else {
+            self.session.line.terms.drop_frame();
         }
     }
 
@@ -507,6 +529,7 @@ impl OpenCall {
     pub(super) async fn expire(mut self: Box<Self>) {
         // Nobody goes on with it, from here on and not only when the server has been told.
         self.meanwhile = None;
+        self.aside = None;
         let line = Arc::clone(&self.session.line);
         let cancel = Ok(meta::object_of(&[("action", Json::string("cancel"))]));
         let error = Err(RpcError::new(codes::INTERNAL_ERROR, "nobody answered"));

@@ -76,7 +76,8 @@ impl Lot {
         let session = Arc::clone(call.session());
         let asking = session.asking.ask();
         let unwanted = CancellationToken::new();
-        let hold = Hold::new(unwanted.clone(), call.meanwhile());
+        let (meanwhile, events) = call.meanwhile();
+        let hold = Hold::new(unwanted.clone(), meanwhile, events);
         let waiting = wait(call, number, taken, asking, unwanted);
         let tracked = session.parked.track_future(waiting);
         session.line.terms.tasks.spawn(tracked);

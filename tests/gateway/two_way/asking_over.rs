@@ -1,5 +1,6 @@
 //! Servers of the handshake era that go on while their question is open at a client that is asked by requests.
-//! What ends then is told at once, and what they take back is taken back from the client (PROTOCOL A4, D1).
+//! What ends then is told at once, as is what they tell meanwhile, and what they take back is taken back from the client
+//! (PROTOCOL A4, D1).
 
 use super::{ALL, FORM, ROOTS};
 use crate::harness::{
@@ -135,5 +136,55 @@ async fn a_question_that_the_server_takes_back_is_taken_back_from_the_client() {
         taken_back(&mut talk, &roots).await;
         assert_eq!(talk.rest().await.text(), "done");
         assert_eq!(notes.heard("").len(), 0, "no answer was wanted");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_tells_while_its_question_is_open_is_told_as_it_comes() {
+    for server in [Upstream::http(PAIR.upstream), Upstream::pipe(PAIR.upstream)] {
+        let notes = server.telling().tools([tool("ask")]).on("tools/call", |_| {
+            Play::live(|turn: Turn| async move {
+                let (_, answer) = turn.put(FORM.0, FORM.1).await;
+                passes().await;
+                turn.progress(1, "still here").await;
+                turn.log("warning", "waiting").await;
+                turn.progress(2, "token ghp_16C7e42F292c6912E7710c838347Ae178B4a")
+                    .await;
+                answer.await.unwrap();
+                turn.progress(3, "thanks").await;
+                turn.result(&text_result("done")).await;
+            })
+        });
+        let gateway = Gateway::of()
+            .upstream_with("notes", &notes, "isolation: session")
+            .start()
+            .await;
+        let client = gateway.client_able(PAIR.client, ALL).await;
+        client
+            .ask("logging/setLevel", r#"{"level":"debug"}"#)
+            .await
+            .result();
+        let ask = client.call("notes_ask", "{}");
+        let mut talk = ask.meta(r#""progressToken":"p""#).begin().await;
+        let question = talk.hear().await;
+        assert_eq!(parse(&question)["method"], "elicitation/create");
+        // On a pipe lines and progress come by two ways, and may overtake each other.
+        let told = [talk.hear().await, talk.hear().await, talk.hear().await];
+        let (lines, steps): (Vec<_>, Vec<_>) = told
+            .iter()
+            .map(|told| parse(told)["params"].clone())
+            .partition(|told| told["level"] == "warning");
+        assert_eq!(lines[0]["logger"], "notes", "{told:?}");
+        assert_eq!(steps[0]["message"], "still here", "{told:?}");
+        assert_eq!(
+            (&steps[0]["progressToken"], &steps[1]["progress"]),
+            (&"p".into(), &2.into())
+        );
+        assert!(!told.concat().contains("ghp_16C7"), "{told:?}");
+        let said = ("result", r#"{"action":"accept","content":{"name":"Ann"}}"#);
+        assert_eq!(client.reply(&question, said).await.status, 202);
+        let told = parse(&talk.hear().await);
+        assert_eq!(told["params"]["message"], "thanks", "{told}");
+        assert_eq!(talk.rest().await.text(), "done");
     }
 }

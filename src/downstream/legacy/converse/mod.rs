@@ -1,7 +1,7 @@
 //! Converse: a call that asks for input, unrolled for a client that is asked with requests of ours (PROTOCOL D2b).
 //!
 //! All questions of a round go out at once on the stream of the call; when the answers are in, the call is made again with
-//! them, through the whole stack, until it ends. Guarantees: an answer that was refused, or did not come within ten minutes, is
+//! them, through the whole stack, until it ends; what its server tells meanwhile is told as it comes. Guarantees: an answer that was refused, or did not come within ten minutes, is
 //! never taken for consent; the call's deadline counts machines' time only; a call that is given up between two rounds is not
 //! left waiting upstream; one that ends while its client is asked ends at once, and a question that is taken back is taken back
 //! from the client (PROTOCOL A4).
@@ -12,7 +12,6 @@ mod tests;
 
 use std::{collections::VecDeque, net::IpAddr, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures_util::{
     StreamExt,
     future::BoxFuture,
@@ -23,7 +22,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{Session, asks, questions, tasks};
 use crate::{
     call::{
-        Call, CallId, Caller, Event, Hold, Identity, InputRequired, Op, Outcome, Reply,
+        Aside, Call, CallId, Caller, Event, Hold, Identity, InputRequired, Op, Outcome, Reply,
         ReplyStream, Resume, Step, Trail,
     },
     downstream::Backing,
@@ -120,6 +119,7 @@ impl Converse {
                 session: self.session,
                 call,
                 patience: self.patience,
+                aside: None,
                 idle: 0,
             },
             phase: Phase::Asked(required),
@@ -145,6 +145,8 @@ struct Unrolled {
     backing: LaneArc<Backing>,
     session: Arc<Session>,
     call: Call,
+    /// What happens while the client is asked, where the call is held open.
+    aside: Option<Aside>,
     /// Rounds that brought nothing but state.
     idle: u32,
     /// How long a person has for one round.
@@ -158,8 +160,8 @@ struct Unrolled {
 enum Phase {
     /// The call has asked.
     Asked(InputRequired),
-    /// Frames are to go out, and then.
-    Telling(VecDeque<Bytes>, Next),
+    /// Events are to go out, and then.
+    Telling(VecDeque<Event>, Next),
     /// The call is made again.
     Calling(BoxFuture<'static, Result<Reply, Error>>),
     /// Its reply is read.
@@ -183,16 +185,16 @@ impl Talking {
                         self.phase = self.unrolled.ask(required);
                     }
                 }
-                Phase::Telling(frames, next) => {
-                    if let Some(frame) = frames.pop_front() {
-                        return Turn::Event(Event::Worded(frame));
+                Phase::Telling(events, next) => {
+                    if let Some(event) = events.pop_front() {
+                        return Turn::Event(event);
                     }
                     match next {
                         Next::Wait(round) => {
-                            let (notices, then) = self.unrolled.gather(round).await;
+                            let (told, then) = self.unrolled.gather(round).await;
                             match then {
-                                Some(next) => self.phase = Phase::Telling(notices, next),
-                                None => *frames = notices,
+                                Some(next) => self.phase = Phase::Telling(told, next),
+                                None => *events = told,
                             }
                         }
                         Next::Call(call) => {
@@ -202,22 +204,36 @@ impl Talking {
                         Next::End => return Turn::End(Err(Error::InputRefused)),
                     }
                 }
-                Phase::Calling(call) => match call.await {
-                    Ok(Reply::Stream(stream)) => self.phase = Phase::Reading(stream),
-                    Ok(Reply::Done(Outcome::InputRequired(required))) => {
-                        self.phase = Phase::Asked(required);
+                Phase::Calling(call) => {
+                    let reply = tokio::select! {
+                        Some(event) = aside(&mut self.unrolled.aside) => return Turn::Event(event),
+                        reply = call => reply,
+                    };
+                    match reply {
+                        Ok(Reply::Stream(stream)) => self.phase = Phase::Reading(stream),
+                        Ok(Reply::Done(Outcome::InputRequired(required))) => {
+                            self.phase = Phase::Asked(required);
+                        }
+                        Ok(Reply::Done(outcome)) => return Turn::End(Ok(outcome)),
+                        Err(error) => return Turn::End(Err(error)),
                     }
-                    Ok(Reply::Done(outcome)) => return Turn::End(Ok(outcome)),
-                    Err(error) => return Turn::End(Err(error)),
-                },
-                Phase::Reading(stream) => match stream.next().await {
-                    Some(Step::Event(event)) => return Turn::Event(event),
-                    Some(Step::Outcome(Outcome::InputRequired(required))) => {
-                        self.phase = Phase::Asked(required);
+                }
+                Phase::Reading(stream) => {
+                    // What came while the client was asked came first.
+                    let step = tokio::select! {
+                        biased;
+                        Some(event) = aside(&mut self.unrolled.aside) => return Turn::Event(event),
+                        step = stream.next() => step,
+                    };
+                    match step {
+                        Some(Step::Event(event)) => return Turn::Event(event),
+                        Some(Step::Outcome(Outcome::InputRequired(required))) => {
+                            self.phase = Phase::Asked(required);
+                        }
+                        Some(Step::Outcome(outcome)) => return Turn::End(Ok(outcome)),
+                        None => return Turn::End(Err(Error::Deadline)),
                     }
-                    Some(Step::Outcome(outcome)) => return Turn::End(Ok(outcome)),
-                    None => return Turn::End(Err(Error::Deadline)),
-                },
+                }
             }
         }
     }
@@ -231,6 +247,7 @@ impl Unrolled {
             state,
             hold,
         } = required;
+        self.aside = hold.as_ref().and_then(Hold::events);
         let mut round = Round {
             open: FuturesUnordered::new(),
             questions: Vec::new(),
@@ -264,7 +281,8 @@ impl Unrolled {
                     } else {
                         params
                     };
-                    frames.push_back(encode::request(&awaited.id, method, &params));
+                    let frame = encode::request(&awaited.id, method, &params);
+                    frames.push_back(Event::Worded(frame));
                     round.await_answer(request.key.into_owned(), elicits, awaited);
                 }
                 // There are no words for it, or too many are open: as if the person had closed the window.
@@ -278,8 +296,9 @@ impl Unrolled {
         Phase::Telling(frames, Next::Wait(round))
     }
 
-    /// Waits for the answers; what is then to be said, and done. Where nothing is to be done, more is waited for.
-    async fn gather(&mut self, round: &mut Round) -> (VecDeque<Bytes>, Option<Next>) {
+    /// Waits for the answers; what is then to be said, and done. Where nothing is to be done, more is waited for. Answers and
+    /// the end of patience come before what is told meanwhile, which could go on for ever.
+    async fn gather(&mut self, round: &mut Round) -> (VecDeque<Event>, Option<Next>) {
         if round.empty {
             // A server that has nothing to ask wants time.
             let pause = PACE.saturating_mul(1 << self.idle.min(8)).min(PACE_MAX);
@@ -299,6 +318,11 @@ impl Unrolled {
                 biased;
                 () = ended.cancelled() => return (VecDeque::new(), Some(Next::End)),
                 Some((at, answer)) = round.open.next() => refused = !round.take(at, answer),
+                () = &mut late => {
+                    refused = round.questions.iter().any(|one| one.open && !one.elicits);
+                    break;
+                }
+                Some(event) = aside(&mut self.aside) => return (VecDeque::from([event]), None),
                 became = becomes(&mut round.meanwhile) => {
                     if became.over {
                         // Nobody waits for an answer, and the outcome is there.
@@ -308,10 +332,6 @@ impl Unrolled {
                     }
                     let notices = round.take_back(&became.withdrawn, &self.session.asks);
                     return (notices, None);
-                }
-                () = &mut late => {
-                    refused = round.questions.iter().any(|one| one.open && !one.elicits);
-                    break;
                 }
             }
         }
@@ -341,5 +361,13 @@ impl Unrolled {
             }),
             ..self.call.clone()
         }
+    }
+}
+
+/// What happens while the client is asked; never ready where nothing can.
+async fn aside(aside: &mut Option<Aside>) -> Option<Event> {
+    match aside {
+        Some(aside) => aside.next().await,
+        None => std::future::pending().await,
     }
 }

@@ -2,13 +2,12 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{sync::watch, time::Instant};
 
 use super::super::asks::{Answered, Asks, Awaited};
 use crate::{
-    call::{Hold, Meanwhile, State},
+    call::{Event, Hold, Meanwhile, State},
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
     protocol::{codes, meta, methods},
@@ -91,7 +90,7 @@ impl Round {
     }
 
     /// Closes what the server has taken back: the notices that say so. No answer goes to it.
-    pub(super) fn take_back(&mut self, keys: &[String], asks: &Asks) -> VecDeque<Bytes> {
+    pub(super) fn take_back(&mut self, keys: &[String], asks: &Asks) -> VecDeque<Event> {
         let mut notices = VecDeque::new();
         for question in self.questions.iter_mut().filter(|question| question.open) {
             if keys.contains(&question.key) {
@@ -104,7 +103,7 @@ impl Round {
     }
 
     /// Closes what nobody has answered and nobody is going to: the notices that say so.
-    pub(super) fn withdraw(&mut self) -> VecDeque<Bytes> {
+    pub(super) fn withdraw(&mut self) -> VecDeque<Event> {
         self.open.clear();
         let mut notices = VecDeque::new();
         let mut closed = Vec::new();
@@ -131,9 +130,9 @@ impl Round {
 
 impl Question {
     /// Says that no answer to it is wanted any more.
-    fn withdrawal(&self) -> Bytes {
+    fn withdrawal(&self) -> Event {
         let params = meta::object_of(&[("requestId", self.id.json().clone())]);
-        encode::notification(methods::CANCELLED, Some(&params))
+        Event::Worded(encode::notification(methods::CANCELLED, Some(&params)))
     }
 }
 

@@ -16,7 +16,11 @@ use crate::{
 };
 
 fn json(text: &str) -> Json {
-    Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT).unwrap()
+    Json::parse(
+        bytes::Bytes::copy_from_slice(text.as_bytes()),
+        &Limits::CLIENT,
+    )
+    .unwrap()
 }
 
 fn required(requests: &str) -> InputRequired {
@@ -47,7 +51,11 @@ impl Scene {
         let held = CancellationToken::new();
         let (meanwhile, told) = watch::channel(Meanwhile::default());
         let first = InputRequired {
-            hold: Some(Hold::new(held.clone(), told)),
+            hold: Some(Hold::new(
+                held.clone(),
+                told,
+                tokio::sync::mpsc::channel(1).1,
+            )),
             ..first
         };
         let calls = Arc::<Mutex<Vec<Call>>>::default();
