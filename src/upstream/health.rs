@@ -12,7 +12,7 @@ use std::{
 use futures_util::FutureExt;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{Reached, UpstreamError};
+use super::{Reached, UpstreamError, WITH_OTHERS};
 use crate::metrics::{Bound, reached};
 
 /// The shortest and the longest wait between attempts.
@@ -131,20 +131,21 @@ impl Circuit {
                     self.tripped.notify_one();
                 }
             }
+            // These say nothing about the connection.
+            Err(
+                UpstreamError::Overloaded
+                | UpstreamError::Timeout(WITH_OTHERS)
+                | UpstreamError::Unavailable {
+                    reached: Reached::Unsent,
+                    ..
+                },
+            ) => {}
             // It may hang, or take its time over these.
             Err(UpstreamError::Timeout(_)) => {
                 if self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 == TRIP {
                     self.silent.notify_one();
                 }
             }
-            // These say nothing about the connection.
-            Err(
-                UpstreamError::Overloaded
-                | UpstreamError::Unavailable {
-                    reached: Reached::Unsent,
-                    ..
-                },
-            ) => {}
             Ok(_)
             | Err(
                 UpstreamError::Unavailable {
@@ -292,7 +293,12 @@ mod tests {
         let answered = UpstreamError::answered("x");
         let refused = UpstreamError::away("x", http::StatusCode::TOO_MANY_REQUESTS);
         let unreached = UpstreamError::away("x", http::StatusCode::BAD_GATEWAY);
-        for error in [answered, refused, unreached.unsent(Instant::now())] {
+        let with_others = [&lost().unwrap_err(), &UpstreamError::Timeout("connect")];
+        let with_others = with_others.map(UpstreamError::with_others);
+        for error in [answered, refused, unreached.unsent(Instant::now())]
+            .into_iter()
+            .chain(with_others)
+        {
             for _ in 0..4 {
                 circuit.learn(&lost());
             }

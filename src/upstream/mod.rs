@@ -180,6 +180,9 @@ impl From<memory::Full> for UpstreamError {
     }
 }
 
+/// What took too long for whoever waited for a connection that another call was making.
+const WITH_OTHERS: &str = "connect of another call";
+
 /// The most characters of what an upstream says that are told.
 const SAID: usize = 200;
 
@@ -211,7 +214,9 @@ impl UpstreamError {
     pub const fn bound(&self) -> Option<Bound> {
         match self {
             Self::Timeout(what) => Some(match what.as_bytes() {
-                b"connect" | b"initialize" | b"discover" => Bound::DeadlineConnect,
+                b"connect" | b"connect of another call" | b"initialize" | b"discover" => {
+                    Bound::DeadlineConnect
+                }
                 b"silence" => Bound::DeadlineSilence,
                 _ => Bound::DeadlineCall,
             }),
@@ -303,7 +308,7 @@ impl UpstreamError {
             Self::Unavailable {
                 reached: Reached::Never | Reached::Unsent,
                 ..
-            } | Self::Timeout("connect")
+            } | Self::Timeout("connect" | WITH_OTHERS)
         );
         if unsent { Self::OutcomeUnknown } else { self }
     }
@@ -330,6 +335,25 @@ impl UpstreamError {
             retry_at: None,
             status: status.map(|status| status.as_u16()),
             reached,
+        }
+    }
+
+    /// The same for somebody who waited for the connection of another call: what failed was one and failed once.
+    pub(in crate::upstream) fn with_others(&self) -> Self {
+        match self {
+            Self::Timeout("connect") => Self::Timeout(WITH_OTHERS),
+            Self::Unavailable {
+                cause,
+                retry_at,
+                status,
+                ..
+            } => Self::Unavailable {
+                cause: cause.clone(),
+                retry_at: *retry_at,
+                status: *status,
+                reached: Reached::Unsent,
+            },
+            other => other.clone(),
         }
     }
 

@@ -68,7 +68,9 @@ impl List {
 
     /// What it failed with since there were so many, for those who have waited since then.
     pub(super) fn failed_since(&self, failures: u64, last: &Failed) -> Option<UpstreamError> {
-        last.0.clone().filter(|_| self.failures() > failures)
+        let last = last.0.as_ref();
+        last.filter(|_| self.failures() > failures)
+            .map(UpstreamError::with_others)
     }
 
     /// It has failed once more.
