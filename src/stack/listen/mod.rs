@@ -98,7 +98,12 @@ impl Listens {
             .listen(&call.scope, Lists::wanted(&asked), local, seat)
             .map_err(|_| Error::Limited("too many listens at once; end one, or try again later"))?;
         let patience = if sessionless { PATIENCE } else { SUBSCRIBING };
-        let in_force = listener.settle(Instant::now() + patience).await;
+        let in_force = tokio::select! {
+            biased;
+            // What was to be acknowledged would end at once.
+            () = self.closing.cancelled() => return Err(Error::ShuttingDown),
+            in_force = listener.settle(Instant::now() + patience) => in_force,
+        };
         let subscriptions = watched
             .iter()
             .zip(&in_force)

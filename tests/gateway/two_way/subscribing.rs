@@ -279,3 +279,21 @@ async fn ids_of_listens_keep_their_type_and_a_wrong_filter_is_refused() {
         "tasks without the extension"
     );
 }
+
+#[tokio::test]
+async fn a_listen_that_waits_for_a_server_waits_no_longer_than_the_gateway_goes_on() {
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .resources([resource("note://1")])
+        .telling();
+    notes.now_on("resources/subscribe", |_| Play::Hang);
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let wanted = r#"{"notifications":{"resourceSubscriptions":["notes+note://1"]}}"#;
+    let stopping = async {
+        notes.until_heard("resources/subscribe", 1).await;
+        gateway.app.drain();
+    };
+    let listen = client.ask("subscriptions/listen", wanted).into_future();
+    let (answer, ()) = tokio::join!(listen, stopping);
+    assert_eq!(answer.refusal().1, "shutting_down", "{answer:?}");
+}
