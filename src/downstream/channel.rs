@@ -6,7 +6,7 @@
 //! and answers those it has.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     net::IpAddr,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -63,6 +63,21 @@ struct State {
     session: Option<Arc<str>>,
     /// What can be cancelled: by id, as spelled.
     running: HashMap<String, CancellationToken>,
+}
+
+/// A request that can be cancelled, until it is dropped.
+struct Known {
+    state: Arc<Mutex<State>>,
+    /// As spelled.
+    id: String,
+    token: CancellationToken,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.running.remove(&self.id);
+    }
 }
 
 impl Channel {
@@ -158,28 +173,23 @@ impl Channel {
                 }
             }
             Message::One(Frame::Request(request)) => {
-                // Room first: who gives up while there is none has left nothing behind.
-                let Some(permit) = self.room().await else {
-                    return Err(Problem::shutting_down(Some(request.id)));
-                };
-                let id = request.id.as_str().to_owned();
-                let token = CancellationToken::new();
-                let free = {
-                    let mut state = self.state();
-                    let free = !state.running.contains_key(&id);
-                    if free {
-                        state.running.insert(id.clone(), token.clone());
-                    }
-                    free
-                };
-                if free {
-                    let message = Message::One(Frame::Request(request));
-                    self.start(inbound, message, Some((id, token)), permit);
-                } else {
+                // Known before there is room for it: what cancels it may come meanwhile, on another connection.
+                let Some(known) = self.known(&request.id) else {
                     let answer = duplicate(request);
                     self.door.note(self.address, answer.refused());
                     self.out.tell(answer).await;
-                }
+                    return Ok(());
+                };
+                let permit = tokio::select! {
+                    biased;
+                    () = known.token.cancelled() => return Ok(()),
+                    permit = self.room() => permit,
+                };
+                let Some(permit) = permit else {
+                    return Err(Problem::shutting_down(Some(request.id)));
+                };
+                let message = Message::One(Frame::Request(request));
+                self.start(inbound, message, Some(known), permit);
             }
             batch @ Message::Batch(_) => {
                 let Some(permit) = self.room().await else {
@@ -316,14 +326,28 @@ impl Channel {
         &self,
         inbound: Inbound,
         message: Message,
-        known: Option<(String, CancellationToken)>,
+        known: Option<Known>,
         permit: OwnedSemaphorePermit,
     ) {
-        let (door, out, state) = (self.door.clone(), self.out.clone(), self.state.clone());
+        let (door, out) = (self.door.clone(), self.out.clone());
         self.door
             .backing
             .tasks
-            .spawn(answer(door, inbound, message, out, known, state, permit));
+            .spawn(answer(door, inbound, message, out, known, permit));
+    }
+
+    /// Takes note of a request that can be cancelled; `None` where one with its id is there.
+    fn known(&self, id: &RequestId) -> Option<Known> {
+        let (id, token) = (id.as_str().to_owned(), CancellationToken::new());
+        match self.state().running.entry(id.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(place) => place.insert(token.clone()),
+        };
+        Some(Known {
+            state: self.state.clone(),
+            id,
+            token,
+        })
     }
 
     fn inbound(&self, identity: &Arc<Identity>) -> Inbound {
@@ -350,8 +374,7 @@ async fn answer(
     inbound: Inbound,
     message: Message,
     out: Out,
-    known: Option<(String, CancellationToken)>,
-    state: Arc<Mutex<State>>,
+    known: Option<Known>,
     permit: OwnedSemaphorePermit,
 ) {
     let owed = Owed::Response(match &message {
@@ -361,15 +384,11 @@ async fn answer(
     let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
     let work = caught(&out, owed, door.backing.curfew.observed_by(work));
     match known {
-        Some((id, token)) => {
-            tokio::select! {
-                biased;
-                () = token.cancelled() => {}
-                () = work => {}
-            }
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.running.remove(&id);
-        }
+        Some(known) => tokio::select! {
+            biased;
+            () = known.token.cancelled() => {}
+            () = work => {}
+        },
         None => work.await,
     }
     drop(permit);
@@ -596,6 +615,27 @@ mod tests {
         channel.take(&channel.identity, CALL.into()).await.unwrap();
         let answer = answer(&mut lines).await;
         assert!(!answer.contains("duplicate"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn what_is_cancelled_while_there_is_no_room_for_it_is_not_carried_out() {
+        let stack = service_fn(async |_: Box<Call>| panic!("it was cancelled"));
+        let (channel, mut lines) = piped(McpService::new(|| stack));
+        let all = channel.room.clone().acquire_many_owned(IN_FLIGHT).await;
+        let mut waiting = Box::pin(channel.take(&channel.identity, CALL.into()));
+        assert!(waiting.as_mut().now_or_never().is_none(), "it waits");
+        let cancel =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        channel
+            .take(&channel.identity, cancel.into())
+            .await
+            .unwrap();
+        drop(all);
+        waiting.await.unwrap();
+        // Its id is free again, and nothing was said to it.
+        assert!(channel.state().running.is_empty());
+        assert!(lines.try_recv().is_err());
+        assert_eq!(channel.room.available_permits(), IN_FLIGHT as usize);
     }
 
     // SECURITY REL-7
