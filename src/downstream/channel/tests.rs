@@ -1,0 +1,195 @@
+//! What is taken and refused on a connection, and that what panics is answered.
+
+use std::{future, time::Duration};
+
+use futures_util::stream;
+use tokio::time::timeout;
+use tower::service_fn;
+
+use super::*;
+use crate::{
+    audit::journal::Journal,
+    call::{Call, Event, LogLevel, Reply, ReplyStream, Step},
+    downstream::{Backing, Curfew, DoorBounds, SessionBounds, Sessions},
+    json::Json,
+    metrics::seen,
+    stack::{Error, McpService},
+    tasks::{PerLaneArc, Tasks},
+};
+
+fn reason(refused: &Problem) -> Option<&'static str> {
+    refused.early.map(|early| early.reason)
+}
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}}}"#;
+
+fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
+    let tasks = Tasks::new();
+    let door = Door {
+        backing: PerLaneArc::from(Backing {
+            service,
+            tasks: tasks.clone(),
+            curfew: Curfew::default(),
+        }),
+        sessions: Sessions::new(SessionBounds::default(), &tasks),
+        deadline: Duration::from_secs(60),
+        closing: CancellationToken::new(),
+        observed: false,
+        bounds: DoorBounds::default(),
+        journal: Journal::off(),
+    };
+    let (to, lines) = mpsc::channel(64);
+    let identity = Identity::anonymous();
+    let wrap = |segments: &[Bytes]| Bytes::from(segments.concat());
+    let channel = Channel::new(Arc::new(door), identity, None, Scope::All, true, to, wrap);
+    (channel, lines)
+}
+
+/// The next line that answers the call.
+async fn answer(lines: &mut mpsc::Receiver<Bytes>) -> String {
+    loop {
+        let line = timeout(Duration::from_secs(10), lines.recv());
+        let line = line.await.expect("a line").expect("it is open");
+        let line = String::from_utf8(line.to_vec()).unwrap();
+        if line.contains("\"id\":1") {
+            return line;
+        }
+    }
+}
+
+/// A stack that panics when it is called, when it is looked at, or in the middle of its answer.
+fn panicking(when: u8) -> McpService {
+    let stack = service_fn(move |_: Box<Call>| {
+        assert!(when > 0, "as the test wants");
+        future::ready(()).map(move |()| {
+            assert!(when > 1, "as the test wants");
+            let log = Event::Log(LogLevel::Error, Json::empty_object());
+            let first = stream::once(future::ready(Step::Event(log)));
+            let then = stream::once(async { panic!("as the test wants") });
+            Ok(Reply::Stream(ReplyStream::new(first.chain(then).boxed())))
+        })
+    });
+    McpService::new(|| stack)
+}
+
+// SECURITY REL-1
+#[tokio::test]
+async fn rel_1_a_call_that_panics_is_answered_once_and_its_id_is_free_again() {
+    for when in 0..3 {
+        let (channel, mut lines) = piped(panicking(when));
+        for _ in 0..2 {
+            channel.take(&channel.identity, CALL.into()).await.unwrap();
+            let line = answer(&mut lines).await;
+            assert!(line.contains("-32603"), "{when}: {line}");
+            assert_eq!(seen::take_panicked(), 1, "{when}");
+        }
+        timeout(Duration::from_secs(10), channel.finish())
+            .await
+            .unwrap();
+        assert_eq!(lines.recv().await, None, "{when}");
+    }
+}
+
+// SECURITY REL-1
+#[tokio::test]
+async fn rel_1_who_is_owed_nothing_is_answered_nothing_where_it_panics() {
+    let (channel, mut lines) = piped(panicking(0));
+    caught(&channel.out, Owed::Nothing, async {
+        panic!("as the test wants")
+    })
+    .await;
+    assert_eq!(seen::take_panicked(), 1);
+    caught(&channel.out, Owed::Response(None), async {
+        panic!("as the test wants")
+    })
+    .await;
+    let line = lines.recv().await.unwrap();
+    let line = String::from_utf8(line.to_vec()).unwrap();
+    assert!(
+        line.contains("-32603") && !line.contains("\"id\":1"),
+        "{line}"
+    );
+    assert!(lines.try_recv().is_err());
+}
+
+// SECURITY MSG-3
+#[tokio::test(start_paused = true)]
+async fn msg_3_what_is_refused_for_a_name_is_not_carried_out() {
+    let stack = service_fn(async |_: Box<Call>| {
+        // By a clock that stands until nothing else is left to do.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Err(Error::Deadline)
+    });
+    let (channel, mut lines) = piped(McpService::new(|| stack));
+    channel.take(&channel.identity, CALL.into()).await.unwrap();
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"RequestId":2}}"#;
+    let refused = channel.take(&channel.identity, told.into()).await;
+    assert_eq!(reason(&refused.unwrap_err()), Some("confusable_member"));
+    // It runs on, and is answered.
+    answer(&mut lines).await;
+    let call = CALL.replace("\"name\"", "\"Name\":1,\"name\"");
+    channel.take(&channel.identity, call.into()).await.unwrap();
+    assert!(answer(&mut lines).await.contains("confusable_member"));
+}
+
+#[tokio::test]
+async fn who_gives_up_while_there_is_no_room_may_come_again() {
+    let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+    let (channel, mut lines) = piped(McpService::new(|| stack));
+    let all = channel.room.clone().acquire_many_owned(IN_FLIGHT).await;
+    let waiting = channel.take(&channel.identity, CALL.into());
+    assert!(waiting.now_or_never().is_none(), "it waits");
+    drop(all);
+    channel.take(&channel.identity, CALL.into()).await.unwrap();
+    let answer = answer(&mut lines).await;
+    assert!(!answer.contains("duplicate"), "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_cancelled_while_there_is_no_room_for_it_is_not_carried_out() {
+    let stack = service_fn(async |_: Box<Call>| panic!("it was cancelled"));
+    let (channel, mut lines) = piped(McpService::new(|| stack));
+    let all = channel.room.clone().acquire_many_owned(IN_FLIGHT).await;
+    let mut waiting = Box::pin(channel.take(&channel.identity, CALL.into()));
+    assert!(waiting.as_mut().now_or_never().is_none(), "it waits");
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    channel
+        .take(&channel.identity, cancel.into())
+        .await
+        .unwrap();
+    drop(all);
+    waiting.await.unwrap();
+    // Its id is free again, and nothing was said to it.
+    assert!(channel.state().running.is_empty());
+    assert!(lines.try_recv().is_err());
+    assert_eq!(channel.room.available_permits(), IN_FLIGHT as usize);
+}
+
+// SECURITY REL-7
+#[tokio::test]
+async fn rel_7_what_comes_when_all_is_answered_is_refused_by_its_id_which_stays_free() {
+    let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+    let (channel, _lines) = piped(McpService::new(|| stack));
+    channel.settle().await;
+    for _ in 0..2 {
+        let refused = channel.take(&channel.identity, CALL.into()).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(reason(&refused), Some("shutting_down"));
+        assert_eq!(refused.id.unwrap().as_str(), "1");
+    }
+}
+
+// SECURITY REL-7
+#[tokio::test]
+async fn rel_7_what_comes_when_the_gateway_stops_is_refused() {
+    let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+    let (channel, _lines) = piped(McpService::new(|| stack));
+    channel.door.closing.cancel();
+    let refused = channel.take(&channel.identity, CALL.into()).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(reason(&refused), Some("shutting_down"));
+    assert_eq!(refused.id.unwrap().as_str(), "1");
+    // What is no request may be what a running one waits for.
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    assert!(channel.take(&channel.identity, told.into()).await.is_ok());
+}
