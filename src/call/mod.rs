@@ -16,6 +16,7 @@ use std::{
     cell::Cell,
     fmt,
     net::IpAddr,
+    num::NonZeroU64,
     ops::Range,
     sync::{
         Arc, LazyLock,
@@ -79,7 +80,7 @@ impl Call {
 /// The gateway's id of a call: unique in this process, and as text in all processes, for it names its records too
 /// (SECURITY 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CallId(u64);
+pub struct CallId(NonZeroU64);
 
 impl CallId {
     /// The next id.
@@ -98,18 +99,19 @@ impl CallId {
             first
         });
         LEFT.set(left);
-        Self(id)
+        // They count from one.
+        Self(NonZeroU64::new(id).unwrap_or(NonZeroU64::MIN))
     }
 
     /// The one of this number, which may be another call's too.
     #[cfg(test)]
-    pub(crate) const fn numbered(number: u64) -> Self {
-        Self(number)
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
     }
 
     /// Its number among the calls of this process, from 1. What is later may have a smaller one.
     pub const fn number(self) -> u64 {
-        self.0
+        self.0.get()
     }
 }
 

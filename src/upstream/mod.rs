@@ -353,7 +353,20 @@ impl UpstreamError {
                 status: *status,
                 reached: Reached::Unsent,
             },
-            other => other.clone(),
+            Self::Timeout(_)
+            | Self::Protocol(_)
+            | Self::Undeclared(_)
+            | Self::Status(_)
+            | Self::Auth(_)
+            | Self::Credential(_)
+            | Self::Redirect
+            | Self::TooLarge(_)
+            | Self::RequestTooLarge
+            | Self::Overloaded
+            | Self::NeedsCapabilities(_)
+            | Self::CannotVisit
+            | Self::OutcomeUnknown
+            | Self::Refused(_) => self.clone(),
         }
     }
 

@@ -76,7 +76,7 @@ mod tests {
 
     /// A record of the `n`th of many calls, of which few differ from all others in what is listed, and what is known of it.
     fn record(n: u64, written: &mut Written) -> Gist {
-        let call = CallId::numbered(n * 7_919 % 1_000);
+        let call = CallId::numbered(n * 7_919 % 1_000 + 1);
         // Before and after what the log tells of itself, in no order.
         let age = Duration::from_secs(4_000_000_000 * (n % 2));
         let time = SystemTime::UNIX_EPOCH + age + Duration::from_millis(n * 6_007 % 5_000);
