@@ -102,23 +102,53 @@ const fn fall_to_us() -> bool {
 /// Waits for all orphans that have ended; false when there may be more of them behind a child of ours.
 #[cfg(target_os = "linux")]
 fn reap() -> bool {
-    use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
+    use nix::{
+        errno::Errno,
+        sys::wait::{Id, WaitPidFlag, waitid, waitpid},
+    };
     loop {
         let ours = ours();
         if ours.starting > 0 {
             return false;
         }
         let looking = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        let Some(ended) = waitid(Id::All, looking).ok().and_then(|it| it.pid()) else {
+        let ended = match waitid(Id::All, looking) {
+            Ok(ended) => ended.pid(),
+            // A signal without a name ended one, and so it is not said whom. To wait for it is enough, whatever that says.
+            Err(Errno::EINVAL) => {
+                for orphan in children().filter(|child| !ours.known.contains(child)) {
+                    drop(waitpid(orphan, Some(WaitPidFlag::WNOHANG)));
+                }
+                // It may be one of ours.
+                return false;
+            }
+            Err(_none) => None,
+        };
+        let Some(ended) = ended else {
             return true;
         };
         if ours.known.contains(&ended) {
             return false;
         }
-        if waitpid(ended, Some(WaitPidFlag::WNOHANG)).is_err() {
-            return true;
+        match waitpid(ended, Some(WaitPidFlag::WNOHANG)) {
+            Ok(_) | Err(Errno::EINVAL) => {}
+            Err(_gone) => return true,
         }
     }
+}
+
+/// All children of this process, as the system lists them.
+#[cfg(target_os = "linux")]
+fn children() -> impl Iterator<Item = Pid> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let lists = threads
+        .filter_map(Result::ok)
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| {
+        let numbers = list.split_ascii_whitespace().map(str::parse);
+        let known: Vec<_> = numbers.filter_map(Result::ok).map(Pid::from_raw).collect();
+        known
+    })
 }
 
 #[cfg(not(target_os = "linux"))]

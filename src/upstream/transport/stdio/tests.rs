@@ -29,6 +29,7 @@ while IFS= read -r line; do
     *'"method":"closed"'*) exec >&-; sleep 60 ;;
     *'"method":"helper"'*) sleep 300 & echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"pid\":$!}}" ;;
     *'"method":"orphan"'*) pid=$(sleep 0.2 >/dev/null 2>&1 & echo $!); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"pid\":$pid}}" ;;
+    *'"method":"struck"'*) pid=$(sh -c 'sleep 0.1; kill -40 $$' >/dev/null 2>&1 & echo $!); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"pid\":$pid}}" ;;
     *'"method":"deaf"'*) exec <&-; echo "$ok"; sleep 60 ;;
   esac
 done
@@ -361,11 +362,13 @@ fn the_death_of_a_child_is_noticed_where_its_helpers_fall_to_us() {
             std::path::Path::new("/proc").join(pid).exists()
         };
         let answer = soon(ask(&child, directed(1, "helper"))).await.unwrap();
+        // A signal that has no name ends the first of them.
+        let struck = soon(ask(&child, directed(4, "struck"))).await.unwrap();
         let orphan = soon(ask(&child, directed(3, "orphan"))).await.unwrap();
         assert!(running(&answer[0]));
         // Whoever has ended is waited for, while the child lives.
         soon(async {
-            while running(&orphan[0]) {
+            while running(&orphan[0]) || running(&struck[0]) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         })
