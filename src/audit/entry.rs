@@ -50,26 +50,41 @@ pub struct Entry {
 
 /// What a record tells that is of no call, by name, as far as it is text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Detail(BTreeMap<String, String>);
+pub struct Detail {
+    texts: BTreeMap<String, String>,
+    /// What the answers refer to that it tells of.
+    refs: Vec<String>,
+}
+
+/// The member that names what answers refer to.
+const REFS: &str = "refs";
 
 impl Detail {
     /// The first of these that is told.
     pub fn any(&self, names: &[&str]) -> Option<&str> {
         names
             .iter()
-            .find_map(|name| self.0.get(*name))
+            .find_map(|name| self.texts.get(*name))
             .map(String::as_str)
+    }
+
+    /// Whether an answer that said this refers to the record.
+    pub fn refers_to(&self, reference: &str) -> bool {
+        self.refs.iter().any(|one| one == reference)
     }
 }
 
 impl<'de> Deserialize<'de> for Detail {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let all = BTreeMap::<String, Told>::deserialize(deserializer)?;
-        let texts = all.into_iter().filter_map(|(name, told)| match told {
-            Told::Text(text) => Some((name, text)),
-            Told::Other(_) => None,
-        });
-        Ok(Self(texts.collect()))
+        let mut detail = Self::default();
+        for (name, told) in BTreeMap::<String, Told>::deserialize(deserializer)? {
+            match told {
+                Told::Text(text) => _ = detail.texts.insert(name, text),
+                Told::Texts(texts) if name == REFS => detail.refs = texts,
+                Told::Texts(_) | Told::Other(_) => {}
+            }
+        }
+        Ok(detail)
     }
 }
 
@@ -78,6 +93,7 @@ impl<'de> Deserialize<'de> for Detail {
 #[serde(untagged)]
 enum Told {
     Text(String),
+    Texts(Vec<String>),
     Other(IgnoredAny),
 }
 

@@ -68,6 +68,16 @@ struct Brief<'a> {
     outcome: Option<Text<'a>>,
     #[serde(borrow)]
     findings: Vec<Found<'a>>,
+    #[serde(borrow)]
+    detail: Detail<'a>,
+}
+
+/// Of what is told beside calls, what answers refer to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Detail<'a> {
+    #[serde(borrow)]
+    refs: Vec<Text<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -181,9 +191,10 @@ impl Index {
         for Text(name) in [&target.exposed, &target.name].into_iter().flatten() {
             self.names.add(name);
         }
-        let call = entry.call.as_ref().and_then(|Text(call)| parts(call));
-        if let Some((process, number)) = call {
-            self.note_call(process, number);
+        for Text(call) in entry.call.iter().chain(&entry.detail.refs) {
+            if let Some((process, number)) = parts(call) {
+                self.note_call(process, number);
+            }
         }
         for found in &entry.findings {
             self.findings.add(&found.class);

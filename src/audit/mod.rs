@@ -20,6 +20,9 @@ mod stamp;
 pub mod verify;
 mod words;
 
+/// JSON Schema of a line of the log, for whoever reads it with a program of their own.
+pub const LINE_SCHEMA: &str = include_str!("line.schema.json");
+
 pub use auditor::Auditor;
 pub use rules::{Level, Rule, Rules};
 pub(crate) use stamp::stamp;

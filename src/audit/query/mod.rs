@@ -51,7 +51,7 @@ pub struct Filter {
     pub finding: Option<String>,
     /// The kind of event.
     pub event: Option<String>,
-    /// The reference of a call.
+    /// The reference of a call, or of what was refused before it was one.
     pub call: Option<String>,
 }
 
@@ -349,6 +349,8 @@ impl Filter {
             let mut findings = entry.findings.iter();
             findings.any(|found| found.class == asked || found.rule == asked)
         };
+        let told_of =
+            |asked: &str| entry.call.as_deref() == Some(asked) || entry.detail.refers_to(asked);
         is(&self.principal, Some(&entry.principal.name))
             && is(&self.upstream, entry.target.upstream.as_deref())
             && is(&self.method, entry.method.as_deref())
@@ -356,7 +358,7 @@ impl Filter {
             && is(&self.decision, self.decided(entry))
             && is(&self.reason, entry.reason.as_deref())
             && is(&self.event, Some(&entry.event))
-            && is(&self.call, entry.call.as_deref())
+            && self.call.as_deref().is_none_or(told_of)
             && self.name.as_deref().is_none_or(named)
             && self.finding.as_deref().is_none_or(found)
             && self.since.as_ref().is_none_or(|since| entry.time >= *since)

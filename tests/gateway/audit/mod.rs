@@ -12,10 +12,14 @@ mod planted;
 mod unsynced;
 mod withheld;
 
-use std::path::Path;
+use std::{ops::ControlFlow, path::Path, sync::LazyLock};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
+use usher::audit::{
+    LINE_SCHEMA,
+    query::{Filter, Order, query},
+};
 
 use crate::harness::{
     Gateway, GatewayBuilder, Pairing, Play, Revision, Upstream, eventually, text_result, tool,
@@ -55,8 +59,24 @@ pub(crate) fn events(directory: &Path) -> Vec<Value> {
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();
     text.lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["record"]["event"].take())
+        .map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            // Whatever a test has recorded.
+            if let Err(wrong) = format().validate(&line) {
+                panic!("{wrong} at {} of {line}", wrong.instance_path());
+            }
+            line["record"]["event"].take()
+        })
         .collect()
+}
+
+/// What lines are said to be like.
+fn format() -> &'static jsonschema::Validator {
+    static FORMAT: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+        let schema: Value = serde_json::from_str(LINE_SCHEMA).unwrap();
+        jsonschema::validator_for(&schema).unwrap()
+    });
+    &FORMAT
 }
 
 /// SHA-256 of the canonical text of what [`tool`] defines.
@@ -336,4 +356,30 @@ async fn what_is_refused_before_it_is_a_call_says_which_record_tells_of_it() {
         .map(|event| event["detail"]["refs"][0].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(told, refs);
+    // And it is found by that.
+    let filter = Filter {
+        call: refs.pop(),
+        ..Filter::default()
+    };
+    let mut found = Vec::new();
+    query(directory.path(), &filter, Order::Oldest, |hit| {
+        found.push(hit.entry.event);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(found, ["refused"]);
+}
+
+#[test]
+fn a_line_that_is_not_as_its_format_says_is_told() {
+    let hash = "0".repeat(64);
+    let line = |event: Value| serde_json::json!({"hash": hash, "record": {"event": event, "link": {"boot": "b", "node": "n", "prev": hash, "seq": 1}}});
+    let gap =
+        serde_json::json!({"event": "gap", "lost": 1, "time": "2026-11-27T00:00:00Z", "v": 1});
+    assert!(format().is_valid(&line(gap.clone())));
+    for (member, value) in [("lost", Value::Null), ("more", 1.into()), ("v", 2.into())] {
+        let mut other = gap.clone();
+        other[member] = value;
+        assert!(!format().is_valid(&line(other)), "{member}");
+    }
 }

@@ -117,7 +117,7 @@ fn reap() -> bool {
             // A signal without a name ended one, and so it is not said whom. To wait for it is enough, whatever that says.
             Err(Errno::EINVAL) => {
                 for orphan in children().filter(|child| !ours.known.contains(child)) {
-                    drop(waitpid(orphan, Some(WaitPidFlag::WNOHANG)));
+                    _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
                 }
                 // It may be one of ours.
                 return false;
