@@ -8,6 +8,7 @@ mod caller;
 mod identity;
 mod input;
 mod listen;
+mod owner;
 mod reply;
 mod task;
 mod trail;
@@ -36,6 +37,7 @@ pub use caller::{Affinity, Caller, LogLevel, Principal};
 pub use identity::{Assertion, AuthMethod, Grantee, Identity, IdentityKind};
 pub use input::{Aside, Hold, InputRequired, Meanwhile, Resume, State};
 pub use listen::{Change, Filter};
+pub use owner::Owner;
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
 pub use task::TaskOp;
 pub use trail::{Cut, Decision, Denial, Facts, Listener, Origin, Spent, Trail};
@@ -74,6 +76,11 @@ impl Call {
     pub fn method(&self) -> &'static str {
         let asked = self.trail.origin().and_then(|origin| origin.method);
         asked.unwrap_or_else(|| self.op.method())
+    }
+
+    /// Whose everything is that comes of it and outlives it.
+    pub fn owner(&self) -> Owner {
+        Owner::of(&self.identity, &self.scope)
     }
 }
 

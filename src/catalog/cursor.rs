@@ -6,7 +6,8 @@
 //! estimated from below; then something may come twice, or be missed if more was removed than that.
 
 use crate::{
-    protocol::{UpstreamId, methods::ListKind, names::Scope},
+    call::Owner,
+    protocol::{UpstreamId, methods::ListKind},
     seal::{Purpose, SealError, Sealer},
 };
 
@@ -60,15 +61,8 @@ impl Position {
         }
     }
 
-    /// The cursor that stands for this position in this list, for this principal, from `now` in seconds since 1970.
-    pub fn seal(
-        &self,
-        sealer: &Sealer,
-        principal: &str,
-        scope: &Scope,
-        kind: ListKind,
-        now: u64,
-    ) -> String {
+    /// The cursor that stands for this position in this list, for this owner, from `now` in seconds since 1970.
+    pub fn seal(&self, sealer: &Sealer, owner: &Owner, kind: ListKind, now: u64) -> String {
         let mut plain = now.to_le_bytes().to_vec();
         plain.push(u8::from(self.private));
         if let Some(mark) = &self.after {
@@ -81,27 +75,25 @@ impl Position {
                 plain.extend_from_slice(&print.to_le_bytes());
             }
         }
-        sealer.seal(Purpose::Cursor, &binding(principal, scope, kind), &plain)
+        sealer.seal(Purpose::Cursor, &binding(owner, kind), &plain)
     }
 
     /// The position that `cursor` stands for.
     ///
     /// # Errors
-    /// [`BadCursor`] when it was altered, sealed for another list, scope, principal or with another secret, or is older
-    /// than [`CURSOR_LIFE`].
+    /// [`BadCursor`] when it was altered, sealed for another list or owner or with another secret, or is older than
+    /// [`CURSOR_LIFE`].
     pub fn open(
         sealer: &Sealer,
         cursor: &str,
-        principal: &str,
-        scope: &Scope,
+        owner: &Owner,
         kind: ListKind,
         now: u64,
     ) -> Result<Self, BadCursor> {
         if cursor.len() > CURSOR_CHARS {
             return Err(BadCursor);
         }
-        let binding = binding(principal, scope, kind);
-        let plain = sealer.open(Purpose::Cursor, &binding, cursor)?;
+        let plain = sealer.open(Purpose::Cursor, &binding(owner, kind), cursor)?;
         let (issued, rest) = plain.split_first_chunk().ok_or(BadCursor)?;
         let issued = u64::from_le_bytes(*issued);
         if now > issued.saturating_add(CURSOR_LIFE) || issued > now.saturating_add(SKEW) {
@@ -140,13 +132,8 @@ fn mark(text: &[u8]) -> Option<Mark> {
 }
 
 /// What a cursor is tied to.
-fn binding<'a>(principal: &'a str, scope: &'a Scope, kind: ListKind) -> [&'a [u8]; 4] {
-    let (sort, name) = match scope {
-        Scope::All => ("all", ""),
-        Scope::Toolset(name) => ("toolset", &**name),
-        Scope::Upstream(id) => ("upstream", id.as_str()),
-    };
-    [principal, sort, name, kind.method()].map(str::as_bytes)
+fn binding(owner: &Owner, kind: ListKind) -> Vec<&[u8]> {
+    owner.parts().chain([kind.method().as_bytes()]).collect()
 }
 
 impl Mark {

@@ -212,7 +212,7 @@ impl Lines {
         {
             let mut count = self
                 .per_principal
-                .entry(channel.identity.principal.clone())
+                .entry(channel.owner.principal().clone())
                 .or_insert(0);
             if *count >= bounds.per_principal {
                 return None;
@@ -231,16 +231,14 @@ impl Lines {
 
     fn find(&self, name: &str, who: &Identity, scope: &Scope) -> Option<Arc<Channel>> {
         let channel = self.open.get(name)?.value().clone();
-        let theirs =
-            channel.identity.principal == who.principal && channel.identity.client == who.client;
-        (theirs && channel.scope == *scope).then_some(channel)
+        channel.owner.is(who, scope).then_some(channel)
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
         self.lines.open.remove(&self.name);
-        let principal = &self.channel.identity.principal;
+        let principal = self.channel.owner.principal();
         if let Some(mut count) = self.lines.per_principal.get_mut(principal) {
             *count = count.saturating_sub(1);
         }

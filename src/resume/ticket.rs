@@ -4,22 +4,18 @@ use std::sync::Arc;
 
 use super::{Asked, Number, SEALED_CHARS, digest};
 use crate::{
-    call::{Op, State},
+    call::{Op, Owner, State},
     json::{Json, Kind, Limits, Node},
     metrics::{Bound, reached},
-    protocol::{UpstreamId, meta, names::Scope},
+    protocol::{UpstreamId, meta},
     seal::{Purpose, SealError, Sealer},
 };
 
 /// What a call must still be when it goes on: who calls, where, and what for.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Who calls.
-    pub principal: &'a str,
-    /// By which OAuth client, where one is known (PROTOCOL D2a).
-    pub client: Option<&'a str>,
-    /// At which endpoint.
-    pub scope: &'a Scope,
+    /// Who calls, by which OAuth client and at which endpoint (PROTOCOL D2a).
+    pub owner: &'a Owner,
     /// The method, and the outward name or URI.
     pub op: &'a Op,
     /// The params, of which `_meta`, answers and state do not count.
@@ -191,9 +187,7 @@ fn number(object: Node<'_>, key: &str) -> Option<u64> {
 
 /// The parts that a seal is tied to.
 struct Binding<'a> {
-    principal: &'a str,
-    client: &'a str,
-    scope: String,
+    owner: &'a Owner,
     method: &'static str,
     name: &'a str,
     digest: [u8; 32],
@@ -214,9 +208,7 @@ impl<'a> Place<'a> {
             | Op::Listen(_) => "",
         };
         Binding {
-            principal: self.principal,
-            client: self.client.unwrap_or_default(),
-            scope: self.scope.to_string(),
+            owner: self.owner,
             method: self.op.method(),
             name,
             digest: digest::of(self.params),
@@ -225,15 +217,13 @@ impl<'a> Place<'a> {
 }
 
 impl Binding<'_> {
-    fn parts(&self) -> [&[u8]; 6] {
-        [
-            self.principal.as_bytes(),
-            self.client.as_bytes(),
-            self.scope.as_bytes(),
+    fn parts(&self) -> Vec<&[u8]> {
+        let call = [
             self.method.as_bytes(),
             self.name.as_bytes(),
-            &self.digest,
-        ]
+            &self.digest[..],
+        ];
+        self.owner.parts().chain(call).collect()
     }
 }
 
@@ -245,7 +235,7 @@ mod tests {
     use super::*;
     use crate::{
         metrics::seen,
-        protocol::ClientCapabilities,
+        protocol::{ClientCapabilities, names::Scope},
         resume::{Bounds, MOST_STATE_BYTES},
     };
 
@@ -276,24 +266,21 @@ mod tests {
 
     /// A place, owned.
     #[derive(Clone)]
-    struct At(&'static str, Scope, Op, Json);
+    struct At(Owner, Op, Json);
 
     impl At {
         fn place(&self) -> Place<'_> {
             Place {
-                principal: self.0,
-                client: None,
-                scope: &self.1,
-                op: &self.2,
-                params: &self.3,
+                owner: &self.0,
+                op: &self.1,
+                params: &self.2,
             }
         }
     }
 
     fn at() -> At {
         At(
-            "alice",
-            Scope::All,
+            Owner::named("alice", None, &Scope::All),
             Op::CallTool("n_t".into()),
             json(r#"{"name":"n_t","arguments":{"a":1}}"#),
         )
@@ -313,8 +300,7 @@ mod tests {
             let ticket = ticket(state);
             let text = ticket.seal(&sealer(), at().place(), 1_000);
             let retried = At(
-                "alice",
-                Scope::All,
+                at().0,
                 Op::CallTool("n_t".into()),
                 json(
                     r#"{"requestState":"x","inputResponses":{},"arguments":{"a":1},"_meta":{},"name":"n_t"}"#,
@@ -351,42 +337,31 @@ mod tests {
         let text = ticket(State::Upstream(None)).seal(&sealer(), at().place(), 1_000);
         let open = |at: &At| Ticket::open(&sealer(), at.place(), &text, 1_000, LIFE);
         assert!(open(&at()).is_ok());
+        let of = |who, client, scope: &Scope| At(Owner::named(who, client, scope), at().1, at().2);
+        let own = Scope::Upstream(UpstreamId::parse("notes").unwrap());
         let others = [
-            At("bob", at().1, at().2, at().3),
-            At("alice", Scope::Toolset("x".into()), at().2, at().3),
+            of("bob", None, &Scope::All),
+            of("alice", Some("c"), &Scope::All),
+            of("alice", None, &Scope::Toolset("x".into())),
+            of("alice", None, &own),
+            At(at().0, Op::CallTool("n_u".into()), at().2),
+            At(at().0, Op::GetPrompt("n_t".into()), at().2),
+            At(at().0, Op::ReadResource("n_t".into()), at().2),
             At(
-                "alice",
-                Scope::Upstream(UpstreamId::parse("notes").unwrap()),
-                at().2,
-                at().3,
-            ),
-            At("alice", at().1, Op::CallTool("n_u".into()), at().3),
-            At("alice", at().1, Op::GetPrompt("n_t".into()), at().3),
-            At("alice", at().1, Op::ReadResource("n_t".into()), at().3),
-            At(
-                "alice",
+                at().0,
                 at().1,
-                at().2,
                 json(r#"{"name":"n_t","arguments":{"a":2}}"#),
             ),
             At(
-                "alice",
+                at().0,
                 at().1,
-                at().2,
                 json(r#"{"name":"n_t","arguments":{"a":"1"}}"#),
             ),
-            At("alice", at().1, at().2, json(r#"{"name":"n_t"}"#)),
+            At(at().0, at().1, json(r#"{"name":"n_t"}"#)),
         ];
         for other in &others {
-            assert_eq!(open(other), Err(BadState), "{} {:?}", other.0, other.2);
+            assert_eq!(open(other), Err(BadState), "{:?} {:?}", other.0, other.1);
         }
-        let here = at();
-        let by_another_client = Place {
-            client: Some("c"),
-            ..here.place()
-        };
-        let opened = Ticket::open(&sealer(), by_another_client, &text, 1_000, LIFE);
-        assert_eq!(opened, Err(BadState));
         assert_eq!(
             Ticket::open(&Sealer::new(b"another"), at().place(), &text, 1_000, LIFE),
             Err(BadState)

@@ -120,9 +120,7 @@ impl Approve {
             }),
         };
         let place = Place {
-            principal: call.caller.principal.as_str(),
-            client: call.identity.client.as_deref(),
-            scope: &call.scope,
+            owner: &call.owner(),
             op: &call.op,
             params: &call.params,
         };

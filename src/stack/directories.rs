@@ -8,9 +8,8 @@ use futures_util::StreamExt;
 
 use super::{Error, Gate, Wrap};
 use crate::{
-    call::{Call, Op, Outcome, Principal, Reply, ReplyStream, Step},
+    call::{Call, Op, Outcome, Owner, Reply, ReplyStream, Step},
     json::{Edits, Fate, Json, Node},
-    protocol::names::Scope,
     seal::{Purpose, Sealer, unix_seconds},
     stage::Permitted,
 };
@@ -34,8 +33,7 @@ pub(super) struct Directories {
 #[derive(Debug)]
 pub(super) struct Place {
     sealer: Arc<Sealer>,
-    principal: Principal,
-    scope: Scope,
+    owner: Owner,
     uri: Arc<str>,
 }
 
@@ -63,21 +61,16 @@ impl Directories {
     fn place(&self, call: &Call, uri: &Arc<str>) -> Place {
         Place {
             sealer: self.sealer.clone(),
-            principal: call.caller.principal.clone(),
-            scope: call.scope.clone(),
+            owner: call.owner(),
             uri: uri.clone(),
         }
     }
 }
 
 impl Place {
-    fn binding(&self) -> [&[u8]; 5] {
-        let (sort, name) = match &self.scope {
-            Scope::All => ("all", ""),
-            Scope::Toolset(name) => ("toolset", &**name),
-            Scope::Upstream(id) => ("upstream", id.as_str()),
-        };
-        ["directory", self.principal.as_str(), sort, name, &self.uri].map(str::as_bytes)
+    fn binding(&self) -> Vec<&[u8]> {
+        let parts = std::iter::once(&b"directory"[..]).chain(self.owner.parts());
+        parts.chain([self.uri.as_bytes()]).collect()
     }
 
     fn seal(&self, local: &str, now: u64) -> String {
@@ -167,15 +160,16 @@ impl Wrap<Box<Permitted>> for Directories {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::names::Scope;
 
     #[test]
-    fn a_cursor_opens_for_its_own_directory_until_it_is_too_old() {
-        let place = |uri: &str| Place {
+    fn a_cursor_opens_for_its_own_directory_and_owner_until_it_is_too_old() {
+        let place_of = |client: Option<&str>, uri: &str| Place {
             sealer: Arc::new(Sealer::new(b"secret")),
-            principal: Principal::anonymous(),
-            scope: Scope::All,
+            owner: Owner::named("ana", client, &Scope::All),
             uri: uri.into(),
         };
+        let place = |uri: &str| place_of(Some("app"), uri);
         let sealed = place("skill://a/b").seal("", 5_000);
         let open = |uri, now| place(uri).open(&sealed, now);
         assert_eq!(open("skill://a/b", 5_000).as_deref(), Some(""));
@@ -183,5 +177,8 @@ mod tests {
         assert_eq!(open("skill://a/b", 4_000), None);
         assert_eq!(open("skill://a/c", 5_000), None);
         assert_eq!(place("skill://a/b").open("x", 5_000), None);
+        for client in [None, Some("another")] {
+            assert_eq!(place_of(client, "skill://a/b").open(&sealed, 5_000), None);
+        }
     }
 }

@@ -128,18 +128,12 @@ impl Leaf {
         kind: ListKind,
         cursor: Option<&str>,
     ) -> Result<Reply, Error> {
-        let principal = call.caller.principal.as_str();
         let after = match cursor {
             None => Position::start(),
-            Some(cursor) => Position::open(
-                &self.sealer,
-                cursor,
-                principal,
-                &call.scope,
-                kind,
-                unix_seconds(),
-            )
-            .map_err(|_| Error::BadCursor)?,
+            Some(cursor) => {
+                Position::open(&self.sealer, cursor, &call.owner(), kind, unix_seconds())
+                    .map_err(|_| Error::BadCursor)?
+            }
         };
         let (catalog, revision, now) = (&snapshot.catalog, call.caller.revision, clock::now());
         let (page, hints) = if snapshot.policy().policy().is_unrestricted() {
@@ -153,9 +147,9 @@ impl Leaf {
             })
         }
         .ok_or(Error::NoScope)?;
-        let next = page.next.map(|position| {
-            position.seal(&self.sealer, principal, &call.scope, kind, unix_seconds())
-        });
+        let next = page
+            .next
+            .map(|position| position.seal(&self.sealer, &call.owner(), kind, unix_seconds()));
         Ok(Reply::Done(Outcome::Listed(Page {
             kind,
             items: page.items,

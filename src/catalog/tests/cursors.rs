@@ -8,9 +8,13 @@ use super::{
     super::{CURSOR_CHARS, CURSOR_LIFE, cursor::TAIL},
     *,
 };
-use crate::seal::Sealer;
+use crate::{call::Owner, seal::Sealer};
 
 const NOW: u64 = 1_800_000_000;
+
+fn alice() -> Owner {
+    Owner::named("alice", Some("app"), &Scope::All)
+}
 
 /// A cursor into a list of three, and where it stands.
 fn cursor(sealer: &Sealer) -> (String, Position) {
@@ -28,7 +32,7 @@ fn cursor(sealer: &Sealer) -> (String, Position) {
         .unwrap();
     let position = page.next.unwrap();
     (
-        position.seal(sealer, "alice", &Scope::All, ListKind::Tools, NOW),
+        position.seal(sealer, &alice(), ListKind::Tools, NOW),
         position,
     )
 }
@@ -44,95 +48,55 @@ fn a_cursor_opens_where_it_was_sealed_and_after_a_restart_with_the_same_key() {
     let opened = Position::open(
         &Sealer::new(b"key"),
         &cursor,
-        "alice",
-        &Scope::All,
+        &alice(),
         ListKind::Tools,
         NOW,
     );
     assert_eq!(opened, Ok(position));
-    let start = Position::start().seal(
-        &Sealer::new(b"key"),
-        "alice",
-        &Scope::All,
-        ListKind::Tools,
-        NOW,
-    );
+    let start = Position::start().seal(&Sealer::new(b"key"), &alice(), ListKind::Tools, NOW);
     assert_eq!(
-        Position::open(
-            &Sealer::new(b"key"),
-            &start,
-            "alice",
-            &Scope::All,
-            ListKind::Tools,
-            NOW
-        ),
+        Position::open(&Sealer::new(b"key"), &start, &alice(), ListKind::Tools, NOW),
         Ok(Position::start())
     );
 }
 
 #[test]
-fn state_1_a_cursor_of_another_list_scope_principal_key_or_hour_is_refused() {
+fn state_1_a_cursor_of_another_list_endpoint_principal_client_key_or_hour_is_refused() {
     let sealer = Sealer::new(b"key");
     let (cursor, _) = cursor(&sealer);
-    let toolset = Scope::Toolset("x".into());
-    let open = |sealer: &Sealer, principal: &str, scope: &Scope, kind, now| {
-        Position::open(sealer, &cursor, principal, scope, kind, now).is_ok()
+    let open = |sealer: &Sealer, owner: &Owner, kind, now| {
+        Position::open(sealer, &cursor, owner, kind, now).is_ok()
     };
-    assert!(open(
-        &sealer,
-        "alice",
-        &Scope::All,
-        ListKind::Tools,
-        NOW + CURSOR_LIFE
-    ));
-    assert!(!open(
-        &sealer,
-        "alice",
-        &Scope::All,
-        ListKind::Tools,
-        NOW + CURSOR_LIFE + 1
-    ));
-    assert!(open(
-        &sealer,
-        "alice",
-        &Scope::All,
-        ListKind::Tools,
-        NOW - 60
-    ));
-    assert!(!open(
-        &sealer,
-        "alice",
-        &Scope::All,
-        ListKind::Tools,
-        NOW - 61
-    ));
-    assert!(!open(&sealer, "bob", &Scope::All, ListKind::Tools, NOW));
-    assert!(!open(&sealer, "alice", &toolset, ListKind::Tools, NOW));
-    assert!(!open(
-        &sealer,
-        "alice",
-        &Scope::Upstream(id("all")),
-        ListKind::Tools,
-        NOW
-    ));
-    for kind in [ListKind::Prompts, ListKind::Resources, ListKind::Templates] {
-        assert!(!open(&sealer, "alice", &Scope::All, kind, NOW));
+    let reads = |now| open(&sealer, &alice(), ListKind::Tools, now);
+    assert!(reads(NOW + CURSOR_LIFE));
+    assert!(!reads(NOW + CURSOR_LIFE + 1));
+    assert!(reads(NOW - 60));
+    assert!(!reads(NOW - 61));
+    let toolset = Scope::Toolset("x".into());
+    let own = Scope::Upstream(id("all"));
+    for (who, client, scope) in [
+        ("bob", Some("app"), &Scope::All),
+        ("alice", Some("another"), &Scope::All),
+        ("alice", Some(""), &Scope::All),
+        ("alice", None, &Scope::All),
+        ("alice", Some("app"), &toolset),
+        ("alice", Some("app"), &own),
+    ] {
+        let other = Owner::named(who, client, scope);
+        assert!(!open(&sealer, &other, ListKind::Tools, NOW), "{other:?}");
     }
-    assert!(!open(
-        &Sealer::new(b"other"),
-        "alice",
-        &Scope::All,
-        ListKind::Tools,
-        NOW
-    ));
+    for kind in [ListKind::Prompts, ListKind::Resources, ListKind::Templates] {
+        assert!(!open(&sealer, &alice(), kind, NOW));
+    }
+    let other = Sealer::new(b"other");
+    assert!(!open(&other, &alice(), ListKind::Tools, NOW));
 }
 
 #[test]
 fn state_1_a_cursor_altered_in_any_character_is_refused() {
     let sealer = Sealer::new(b"key");
     let (cursor, _) = cursor(&sealer);
-    let open =
-        |text: &str| Position::open(&sealer, text, "alice", &Scope::All, ListKind::Tools, NOW);
+    let open = |text: &str| Position::open(&sealer, text, &alice(), ListKind::Tools, NOW);
     for at in 0..cursor.len() {
         for other in ['A', 'Q', '_', 'z', '='] {
             let mut changed: Vec<char> = cursor.chars().collect();
@@ -223,8 +187,8 @@ proptest! {
         while let Some(position) = after {
             let catalog = build_world(&world, page);
             let sealer = Sealer::new(b"key");
-            let text = position.seal(&sealer, "p", &Scope::All, ListKind::Tools, NOW);
-            let position = Position::open(&sealer, &text, "p", &Scope::All, ListKind::Tools, NOW).unwrap();
+            let text = position.seal(&sealer, &alice(), ListKind::Tools, NOW);
+            let position = Position::open(&sealer, &text, &alice(), ListKind::Tools, NOW).unwrap();
             let answer = catalog.page(&Scope::All, ListKind::Tools, MODERN, &position).unwrap();
             let names = keys(&answer.items, ListKind::Tools);
             prop_assert!(names.len() <= page);

@@ -26,7 +26,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    call::Identity,
+    call::{Identity, Owner},
     jsonrpc::{Frame, Message, Request, RequestId, RpcError, decode},
     metrics,
     protocol::{codes, methods, names::Scope},
@@ -40,7 +40,8 @@ pub(super) struct Channel {
     pub(super) door: Arc<Door>,
     pub(super) identity: Arc<Identity>,
     address: Option<IpAddr>,
-    pub(super) scope: Scope,
+    /// Whose it is: whoever opened it, where they did.
+    pub(super) owner: Owner,
     /// Whether it is a pipe: then nothing of HTTP is known.
     piped: bool,
     out: Out,
@@ -96,9 +97,9 @@ impl Channel {
     ) -> Self {
         Self {
             door,
+            owner: Owner::of(&identity, &scope),
             identity,
             address,
-            scope,
             piped,
             out: Out {
                 to,
@@ -317,7 +318,9 @@ impl Channel {
     }
 
     fn session(&self, id: &str) -> Option<Arc<Session>> {
-        self.door.sessions.find(id, &self.identity, &self.scope)
+        self.door
+            .sessions
+            .find(id, &self.identity, self.owner.scope())
     }
 
     /// Room for what is answered later; `None` when nothing more is taken.
@@ -362,7 +365,7 @@ impl Channel {
             identity: identity.clone(),
             address: self.address,
             proxy: None,
-            scope: self.scope.clone(),
+            scope: self.owner.scope().clone(),
             session: self.state().session.clone(),
         }
     }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox};
 use crate::{
-    call::{Call, CallId, Caller, Identity, LogLevel, Op, Principal, Trail},
+    call::{Call, CallId, Caller, Identity, LogLevel, Op, Owner, Principal, Trail},
     json::Json,
     metrics::Bound,
     protocol::{Revision, names::Scope},
@@ -61,16 +61,12 @@ pub(in crate::downstream) struct Session {
     pub(in crate::downstream) id: Arc<str>,
     /// The revision agreed on.
     pub(in crate::downstream) revision: Revision,
-    /// Who opened it.
-    pub(super) principal: Principal,
-    /// The OAuth client that opened it.
-    pub(super) client: Option<Arc<str>>,
+    /// Whose it is: whoever opened it, where they did.
+    pub(super) owner: Owner,
     /// Who proved to be its principal last.
     identity: ArcSwap<Identity>,
     /// Counts up when that brings other rights.
     proved: watch::Sender<u64>,
-    /// The endpoint it was opened at.
-    pub(super) scope: Scope,
     /// Cancelled when the session ends.
     pub(in crate::downstream) ended: CancellationToken,
     /// What it has to say of its own accord, and what of its streams can be told again.
@@ -105,11 +101,9 @@ impl Session {
         Self {
             id,
             revision: caller.revision,
-            principal: caller.principal.clone(),
-            client: identity.client.clone(),
+            owner: Owner::of(&identity, &scope),
             identity: ArcSwap::new(identity),
             proved: watch::Sender::new(0),
-            scope,
             ended,
             outbox: Outbox::new(outboxes),
             asks: Asks::default(),
@@ -138,7 +132,7 @@ impl Session {
             caller: self.caller.load_full(),
             identity: identity.clone(),
             address: None,
-            scope: self.scope.clone(),
+            scope: self.owner.scope().clone(),
             resume: None,
             wants_progress: false,
             mirrored: None,
@@ -217,10 +211,10 @@ impl Session {
         let subscriptions = self.subscriptions.lock();
         SessionSeen {
             reference: self.reference(),
-            principal: self.principal.clone(),
+            principal: self.owner.principal().clone(),
             name: identity.name.clone(),
             revision: self.revision,
-            scope: self.scope.clone(),
+            scope: self.owner.scope().clone(),
             age,
             idle: age.saturating_sub(used),
             running: self.flights.count(),

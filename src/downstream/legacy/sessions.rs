@@ -184,8 +184,7 @@ impl Sessions {
         scope: &Scope,
     ) -> Option<Arc<Session>> {
         let session = self.live.get(id).map(|entry| entry.value().clone())?;
-        let theirs = session.principal == identity.principal && session.client == identity.client;
-        if !theirs || session.scope != *scope {
+        if !session.owner.is(identity, scope) {
             return None;
         }
         session.touch();
@@ -200,7 +199,7 @@ impl Sessions {
         }
         session.end();
         metrics::calls::session_served(session.revision, session.age());
-        let principal = &session.principal;
+        let principal = session.owner.principal();
         if let Some(mut count) = self.per_principal.get_mut(principal) {
             *count = count.saturating_sub(1);
         }

@@ -1,6 +1,6 @@
 //! The ledger: which tasks a client has made, so that `tasks/list` can tell them and no others (PROTOCOL D3).
 //!
-//! Guarantees: nobody sees what somebody else made; memory is bounded: 200 tasks for one owner and 2,000 owners, where the
+//! Guarantees: nobody sees what somebody else made; memory is bounded: 200 tasks for one holder and 2,000 holders, where the
 //! oldest give way. Deliberately absent: anything about a task but its handle, and durability: after a restart the list is
 //! empty, and the handles go on working.
 
@@ -9,46 +9,50 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{
-    call::{Caller, Principal},
-    protocol::names::Scope,
-};
+use crate::call::{Call, Owner, Principal};
 
 use super::token::Task;
 
-/// The most tasks remembered for one owner.
+/// The most tasks remembered for one holder.
 const TASKS: usize = 200;
-/// The most owners.
-const OWNERS: usize = 2_000;
+/// The most holders.
+const HOLDERS: usize = 2_000;
 
 /// Whose tasks. Whoever is not told apart by name is told apart by session: a list for all of them would tell one what
 /// another does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Owner {
-    principal: Principal,
+pub(super) struct Holder {
+    owner: Owner,
     session: Option<Arc<str>>,
-    scope: Scope,
 }
 
-impl Owner {
-    /// The owner of what this caller makes at this endpoint.
-    pub(super) fn of(caller: &Caller, scope: &Scope) -> Self {
-        let anonymous = caller.principal == Principal::anonymous();
+impl Holder {
+    /// The holder of what this call makes.
+    pub(super) fn of(call: &Call) -> Self {
+        let owner = call.owner();
+        let anonymous = *owner.principal() == Principal::anonymous();
         Self {
-            principal: caller.principal.clone(),
-            session: anonymous.then(|| caller.affinity.key.clone()),
-            scope: scope.clone(),
+            session: anonymous.then(|| call.caller.affinity.key.clone()),
+            owner,
         }
     }
 
-    /// What tells it from others: the principal, the session, the endpoint.
-    pub(super) fn parts(&self) -> [String; 3] {
+    /// The owner of each of its tasks.
+    pub(super) const fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// What tells it from others, for seals.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let session = self.session.as_deref().unwrap_or_default();
-        [
-            self.principal.as_str().to_owned(),
-            session.to_owned(),
-            self.scope.to_string(),
-        ]
+        std::iter::once(session.as_bytes()).chain(self.owner.parts())
+    }
+
+    /// An owner and a session, for tests.
+    #[cfg(test)]
+    pub(super) fn new(owner: Owner, session: Option<&str>) -> Self {
+        let session = session.map(Arc::from);
+        Self { owner, session }
     }
 }
 
@@ -73,14 +77,14 @@ pub(super) struct Ledger {
 #[derive(Debug, Default)]
 struct Books {
     next: u64,
-    of: HashMap<Owner, VecDeque<Entry>>,
-    /// Owners by the age of their first task.
-    order: VecDeque<Owner>,
+    of: HashMap<Holder, VecDeque<Entry>>,
+    /// Holders by the age of their first task.
+    order: VecDeque<Holder>,
 }
 
 impl Ledger {
     /// Remembers a task.
-    pub(super) fn add(&self, owner: Owner, handle: Arc<str>, task: Arc<Task>) {
+    pub(super) fn add(&self, holder: Holder, handle: Arc<str>, task: Arc<Task>) {
         let mut books = self.books();
         books.next += 1;
         let entry = Entry {
@@ -88,28 +92,28 @@ impl Ledger {
             task,
             number: books.next,
         };
-        if let Some(entries) = books.of.get_mut(&owner) {
+        if let Some(entries) = books.of.get_mut(&holder) {
             if entries.len() >= TASKS {
                 entries.pop_front();
             }
             entries.push_back(entry);
             return;
         }
-        if books.of.len() >= OWNERS
+        if books.of.len() >= HOLDERS
             && let Some(oldest) = books.order.pop_front()
         {
             books.of.remove(&oldest);
         }
-        books.order.push_back(owner.clone());
-        books.of.insert(owner, VecDeque::from([entry]));
+        books.order.push_back(holder.clone());
+        books.of.insert(holder, VecDeque::from([entry]));
     }
 
     /// Up to `limit` tasks after `number`, oldest first, and whether there are more.
-    pub(super) fn after(&self, owner: &Owner, number: u64, limit: usize) -> (Vec<Entry>, bool) {
+    pub(super) fn after(&self, holder: &Holder, number: u64, limit: usize) -> (Vec<Entry>, bool) {
         let books = self.books();
         let mut left = books
             .of
-            .get(owner)
+            .get(holder)
             .into_iter()
             .flatten()
             .filter(|entry| entry.number > number);
@@ -118,8 +122,8 @@ impl Ledger {
     }
 
     /// Forgets a task that its upstream no longer knows.
-    pub(super) fn forget(&self, owner: &Owner, number: u64) {
-        if let Some(entries) = self.books().of.get_mut(owner) {
+    pub(super) fn forget(&self, holder: &Holder, number: u64) {
+        if let Some(entries) = self.books().of.get_mut(holder) {
             entries.retain(|entry| entry.number != number);
         }
     }
@@ -132,14 +136,11 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{UpstreamId, extensions::TaskDesign};
+    use crate::protocol::{UpstreamId, extensions::TaskDesign, names::Scope};
 
-    fn owner(session: &str) -> Owner {
-        Owner {
-            principal: Principal::anonymous(),
-            session: Some(session.into()),
-            scope: Scope::All,
-        }
+    fn holder(session: &str) -> Holder {
+        let owner = Owner::named("anonymous", None, &Scope::All);
+        Holder::new(owner, Some(session))
     }
 
     fn task() -> Arc<Task> {
@@ -157,35 +158,35 @@ mod tests {
     }
 
     #[test]
-    fn each_owner_sees_its_own_in_order_and_in_pages() {
+    fn each_holder_sees_its_own_in_order_and_in_pages() {
         let ledger = Ledger::default();
         for (session, handle) in [("a", "1"), ("b", "2"), ("a", "3"), ("a", "4")] {
-            ledger.add(owner(session), handle.into(), task());
+            ledger.add(holder(session), handle.into(), task());
         }
-        let (page, more) = ledger.after(&owner("a"), 0, 2);
+        let (page, more) = ledger.after(&holder("a"), 0, 2);
         assert_eq!((handles(&page), more), (vec!["1", "3"], true));
-        let (rest, more) = ledger.after(&owner("a"), page[1].number, 2);
+        let (rest, more) = ledger.after(&holder("a"), page[1].number, 2);
         assert_eq!((handles(&rest), more), (vec!["4"], false));
-        ledger.forget(&owner("b"), page[0].number);
-        ledger.forget(&owner("a"), page[0].number);
-        assert_eq!(handles(&ledger.after(&owner("a"), 0, 9).0), ["3", "4"]);
-        assert_eq!(handles(&ledger.after(&owner("b"), 0, 9).0), ["2"]);
-        assert!(ledger.after(&owner("c"), 0, 9).0.is_empty());
+        ledger.forget(&holder("b"), page[0].number);
+        ledger.forget(&holder("a"), page[0].number);
+        assert_eq!(handles(&ledger.after(&holder("a"), 0, 9).0), ["3", "4"]);
+        assert_eq!(handles(&ledger.after(&holder("b"), 0, 9).0), ["2"]);
+        assert!(ledger.after(&holder("c"), 0, 9).0.is_empty());
     }
 
     #[test]
     fn the_oldest_give_way_when_it_is_full() {
         let ledger = Ledger::default();
         for n in 0..=TASKS {
-            ledger.add(owner("a"), n.to_string().into(), task());
+            ledger.add(holder("a"), n.to_string().into(), task());
         }
-        let (page, _) = ledger.after(&owner("a"), 0, usize::MAX);
+        let (page, _) = ledger.after(&holder("a"), 0, usize::MAX);
         assert_eq!((page.len(), &*page[0].handle), (TASKS, "1"));
-        for n in 0..OWNERS {
-            ledger.add(owner(&n.to_string()), "h".into(), task());
+        for n in 0..HOLDERS {
+            ledger.add(holder(&n.to_string()), "h".into(), task());
         }
-        assert!(ledger.after(&owner("a"), 0, 9).0.is_empty());
+        assert!(ledger.after(&holder("a"), 0, 9).0.is_empty());
         let books = ledger.books();
-        assert_eq!((books.of.len(), books.order.len()), (OWNERS, OWNERS));
+        assert_eq!((books.of.len(), books.order.len()), (HOLDERS, HOLDERS));
     }
 }

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     Handles, cursor,
-    ledger::{Entry, Owner},
+    ledger::{Entry, Holder},
     named,
 };
 use crate::{
@@ -39,13 +39,13 @@ impl Handles {
         snapshot: Seen,
         cursor: Option<String>,
     ) -> Result<Reply, Error> {
-        let owner = Owner::of(&call.caller, &call.scope);
+        let holder = Holder::of(&call);
         let now = unix_seconds();
         let after = match &cursor {
             None => 0,
-            Some(text) => cursor::open(&self.sealer, &owner, text, now).ok_or(Error::BadCursor)?,
+            Some(text) => cursor::open(&self.sealer, &holder, text, now).ok_or(Error::BadCursor)?,
         };
-        let (page, more) = self.ledger.after(&owner, after, PAGE);
+        let (page, more) = self.ledger.after(&holder, after, PAGE);
         let last = page.last().map(|entry| entry.number).filter(|_| more);
         let states: Vec<_> = stream::iter(page)
             .map(|entry| state(&upstreams, &call, &snapshot, entry))
@@ -56,13 +56,13 @@ impl Handles {
         for state in states {
             match state {
                 State::Known(task) => tasks.push(task),
-                State::Gone(number) => self.ledger.forget(&owner, number),
+                State::Gone(number) => self.ledger.forget(&holder, number),
                 State::Unasked => {}
             }
         }
         let mut members = vec![("tasks", Json::array(&tasks))];
         if let Some(last) = last {
-            let cursor = cursor::seal(&self.sealer, &owner, last, now);
+            let cursor = cursor::seal(&self.sealer, &holder, last, now);
             members.push(("nextCursor", Json::string(&cursor)));
         }
         Ok(Reply::Done(Outcome::Complete(meta::object_of(&members))))

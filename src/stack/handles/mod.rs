@@ -23,7 +23,6 @@ use crate::{
         UpstreamId, codes,
         extensions::{self, TaskDesign},
         meta,
-        names::Scope,
     },
     resume::{Asked, Bounds},
     seal::{Sealer, unix_seconds},
@@ -31,7 +30,7 @@ use crate::{
     upstream::{FromUpstream, UpstreamError},
 };
 
-use ledger::{Ledger, Owner};
+use ledger::{Holder, Ledger};
 use token::{TOOL_BYTES, Task};
 
 /// Gives handles out and takes them back. Cloning is cheap; clones remember together.
@@ -65,8 +64,9 @@ pub(super) enum Mark {
 #[derive(Debug)]
 pub(super) struct Maker {
     handles: Handles,
-    caller: Arc<Caller>,
-    scope: Scope,
+    holder: Holder,
+    /// Whether the client can ask for a list of its tasks: only those of the core can.
+    lists: bool,
     upstream: UpstreamId,
     tool: Arc<str>,
     design: TaskDesign,
@@ -104,14 +104,8 @@ impl Handles {
             return Ok(Target::Snapshot);
         };
         let unknown = || Error::Unknown(Missing::Task);
-        let task = Task::open(
-            &self.sealer,
-            &caller.principal,
-            scope,
-            handle,
-            unix_seconds(),
-        )
-        .ok_or_else(unknown)?;
+        let task =
+            Task::open(&self.sealer, &call.owner(), handle, unix_seconds()).ok_or_else(unknown)?;
         // A core client could do nothing with a task of the extension, and ids do not outlive a change of era.
         let known = catalog.namespace(scope, &task.upstream).is_some()
             && catalog
@@ -156,8 +150,7 @@ impl Wrap<Box<Permitted>> for Handles {
         };
         let call = &routed.call;
         if let Op::Task(op, handle) = &call.op {
-            let (principal, scope) = (&call.caller.principal, &call.scope);
-            let task = Task::open(&self.sealer, principal, scope, handle, unix_seconds());
+            let task = Task::open(&self.sealer, &call.owner(), handle, unix_seconds());
             return Mark::About {
                 handle: handle.clone(),
                 route: route.clone(),
@@ -180,8 +173,8 @@ impl Wrap<Box<Permitted>> for Handles {
         };
         Mark::May(Box::new(Maker {
             handles: self.clone(),
-            caller: call.caller.clone(),
-            scope: call.scope.clone(),
+            holder: Holder::of(call),
+            lists: call.caller.revision.features().core_tasks,
             upstream: route.upstream.clone(),
             tool: tool.clone(),
             design,
@@ -256,9 +249,8 @@ impl Maker {
                 tool: Some(self.tool.clone()).filter(|tool| tool.len() <= TOOL_BYTES),
                 approval: self.approval,
             };
-            let Self { caller, scope, .. } = self;
             let sealer = &self.handles.sealer;
-            let handle = task.seal(sealer, &caller.principal, scope, unix_seconds())?;
+            let handle = task.seal(sealer, self.holder.owner(), unix_seconds())?;
             Some((task, handle))
         });
         let Some((made, handle)) = sealed else {
@@ -267,12 +259,9 @@ impl Maker {
                 "the upstream made a task that cannot be named",
             ));
         };
-        // Only clients of the core can ask for a list.
-        if self.caller.revision.features().core_tasks {
-            let owner = Owner::of(&self.caller, &self.scope);
-            self.handles
-                .ledger
-                .add(owner, handle.as_str().into(), Arc::new(made));
+        if self.lists {
+            let (holder, known) = (self.holder.clone(), handle.as_str().into());
+            self.handles.ledger.add(holder, known, Arc::new(made));
         }
         Outcome::Task(stamped(named(task, &handle), self.approval))
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    call::{Principal, Reference},
+    call::{Owner, Reference},
     catalog::Route,
-    protocol::{UpstreamId, extensions::TaskDesign, names::Scope},
+    protocol::{UpstreamId, extensions::TaskDesign},
     seal::{Purpose, Sealer},
 };
 
@@ -48,15 +48,9 @@ impl Task {
         }
     }
 
-    /// The handle of this task for this principal at this endpoint, from `now` in seconds since 1970; `None` when the
-    /// upstream's id is out of bounds.
-    pub(super) fn seal(
-        &self,
-        sealer: &Sealer,
-        principal: &Principal,
-        scope: &Scope,
-        now: u64,
-    ) -> Option<String> {
+    /// The handle of this task for this owner, from `now` in seconds since 1970; `None` when the upstream's id is out of
+    /// bounds.
+    pub(super) fn seal(&self, sealer: &Sealer, owner: &Owner, now: u64) -> Option<String> {
         if self.local.len() > LOCAL_BYTES {
             return None;
         }
@@ -79,23 +73,15 @@ impl Task {
         plain.extend(u8::try_from(key.len()));
         plain.extend_from_slice(key.as_bytes());
         plain.extend_from_slice(self.local.as_bytes());
-        Some(sealer.seal(Purpose::Task, &binding(principal, scope), &plain))
+        Some(sealer.seal(Purpose::Task, &binding(owner), &plain))
     }
 
     /// What a handle stands for; `None` when it was altered, given to somebody else or elsewhere, or is too old.
-    pub(super) fn open(
-        sealer: &Sealer,
-        principal: &Principal,
-        scope: &Scope,
-        handle: &str,
-        now: u64,
-    ) -> Option<Self> {
+    pub(super) fn open(sealer: &Sealer, owner: &Owner, handle: &str, now: u64) -> Option<Self> {
         if handle.len() > HANDLE_CHARS {
             return None;
         }
-        let plain = sealer
-            .open(Purpose::Task, &binding(principal, scope), handle)
-            .ok()?;
+        let plain = sealer.open(Purpose::Task, &binding(owner), handle).ok()?;
         let (issued, rest) = plain.split_first_chunk()?;
         let issued = u64::from_le_bytes(*issued);
         if now > issued.saturating_add(LIFE) || issued > now.saturating_add(SKEW) {
@@ -138,18 +124,18 @@ impl Task {
 }
 
 /// What a handle is tied to.
-fn binding<'a>(principal: &'a Principal, scope: &'a Scope) -> [&'a [u8]; 3] {
-    let (sort, name) = match scope {
-        Scope::All => ("all", ""),
-        Scope::Toolset(name) => ("toolset", &**name),
-        Scope::Upstream(id) => ("upstream", id.as_str()),
-    };
-    [principal.as_str(), sort, name].map(str::as_bytes)
+fn binding(owner: &Owner) -> Vec<&[u8]> {
+    owner.parts().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::names::Scope;
+
+    fn ana() -> Owner {
+        Owner::named("ana", Some("app"), &Scope::All)
+    }
 
     fn task() -> Task {
         Task {
@@ -164,7 +150,6 @@ mod tests {
     #[test]
     fn a_handle_keeps_the_approval_that_its_task_began_with() {
         let sealer = Sealer::new(b"secret");
-        let who = Principal::anonymous();
         for design in [TaskDesign::Core, TaskDesign::Extension] {
             for approval in [None, Some(Reference([7; 16]))] {
                 let task = Task {
@@ -172,40 +157,53 @@ mod tests {
                     approval,
                     ..task()
                 };
-                let handle = task.seal(&sealer, &who, &Scope::All, 1_000).unwrap();
-                let opened = Task::open(&sealer, &who, &Scope::All, &handle, 1_000);
+                let handle = task.seal(&sealer, &ana(), 1_000).unwrap();
+                let opened = Task::open(&sealer, &ana(), &handle, 1_000);
                 assert_eq!(opened, Some(task));
             }
         }
     }
 
     #[test]
-    fn a_handle_opens_for_its_principal_at_its_endpoint_until_it_is_too_old() {
+    fn state_7_a_handle_opens_for_its_owner_until_it_is_too_old() {
         let sealer = Sealer::new(b"secret");
-        let who = Principal::anonymous();
-        let handle = task().seal(&sealer, &who, &Scope::All, 1_000).unwrap();
-        let open = |scope: &Scope, now| Task::open(&sealer, &who, scope, &handle, now);
-        assert_eq!(open(&Scope::All, 1_000), Some(task()));
-        assert_eq!(open(&Scope::All, 1_000 + LIFE), Some(task()));
-        assert_eq!(open(&Scope::All, 1_001 + LIFE), None);
-        assert_eq!(open(&Scope::All, 1_000 - SKEW - 1), None);
+        let handle = task().seal(&sealer, &ana(), 1_000).unwrap();
+        let open = |owner: &Owner, now| Task::open(&sealer, owner, &handle, now);
+        assert_eq!(open(&ana(), 1_000), Some(task()));
+        assert_eq!(open(&ana(), 1_000 + LIFE), Some(task()));
+        assert_eq!(open(&ana(), 1_001 + LIFE), None);
+        assert_eq!(open(&ana(), 1_000 - SKEW - 1), None);
         let own = Scope::Upstream(UpstreamId::parse("notes").unwrap());
-        assert_eq!(open(&own, 1_000), None);
-        assert_eq!(open(&Scope::Toolset("".into()), 1_000), None);
-        for other in ["alice", "", "anonymous "] {
-            let other = Principal::new(other);
-            let opened = Task::open(&sealer, &other, &Scope::All, &handle, 1_000);
-            assert_eq!(opened, None, "{other:?}");
+        let toolset = Scope::Toolset("".into());
+        for (who, client, scope) in [
+            ("ana", Some("app"), &own),
+            ("ana", Some("app"), &toolset),
+            ("ana", Some("another"), &Scope::All),
+            ("ana", Some(""), &Scope::All),
+            ("ana", None, &Scope::All),
+            ("alice", Some("app"), &Scope::All),
+            ("", Some("app"), &Scope::All),
+            ("ana ", Some("app"), &Scope::All),
+        ] {
+            let other = Owner::named(who, client, scope);
+            assert_eq!(open(&other, 1_000), None, "{other:?}");
         }
         let other = Sealer::new(b"another");
-        assert_eq!(Task::open(&other, &who, &Scope::All, &handle, 1_000), None);
-        assert_eq!(Task::open(&sealer, &who, &Scope::All, "", 1_000), None);
+        assert_eq!(Task::open(&other, &ana(), &handle, 1_000), None);
+        assert_eq!(Task::open(&sealer, &ana(), "", 1_000), None);
+    }
+
+    #[test]
+    fn a_handle_that_knows_of_no_client_is_what_earlier_versions_gave_out() {
+        let sealer = Sealer::new(b"secret");
+        let handle = task().seal(&sealer, &Owner::named("ana", None, &Scope::All), 7);
+        let parts: [&[u8]; 3] = [b"ana", b"all", b""];
+        assert!(sealer.open(Purpose::Task, &parts, &handle.unwrap()).is_ok());
     }
 
     #[test]
     fn the_longest_id_makes_a_handle_that_is_still_looked_at_and_a_longer_one_none() {
         let sealer = Sealer::new(b"secret");
-        let who = Principal::anonymous();
         let of = |length: usize| Task {
             upstream: UpstreamId::parse(&"u".repeat(UpstreamId::MAX_BYTES)).unwrap(),
             local: "x".repeat(length).into(),
@@ -214,14 +212,8 @@ mod tests {
             approval: Some(Reference([7; 16])),
         };
         let longest = of(LOCAL_BYTES);
-        let handle = longest.seal(&sealer, &who, &Scope::All, 7).unwrap();
-        assert_eq!(
-            Task::open(&sealer, &who, &Scope::All, &handle, 7),
-            Some(longest)
-        );
-        assert_eq!(
-            of(LOCAL_BYTES + 1).seal(&sealer, &who, &Scope::All, 7),
-            None
-        );
+        let handle = longest.seal(&sealer, &ana(), 7).unwrap();
+        assert_eq!(Task::open(&sealer, &ana(), &handle, 7), Some(longest));
+        assert_eq!(of(LOCAL_BYTES + 1).seal(&sealer, &ana(), 7), None);
     }
 }

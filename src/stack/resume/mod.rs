@@ -16,12 +16,15 @@ use super::{
     approve::{self, Answer, number},
 };
 use crate::{
-    call::{Approved, Caller, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step},
+    call::{
+        Approved, Caller, InputRequired, Op, Outcome, Owner, Reply, ReplyStream, Resume, State,
+        Step,
+    },
     json::{Edits, Json},
     jsonrpc::RpcError,
     metrics::{Bound, reached},
     policy::Refusal,
-    protocol::{ClientCapabilities, UpstreamId, codes, meta, methods, names::Scope},
+    protocol::{ClientCapabilities, UpstreamId, codes, meta, methods},
     resume::{Approval, Asked, Bounds, Fault, Given, NotAgain, Place, Spent, Ticket},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Passage, Permitted},
@@ -81,9 +84,7 @@ impl Gate<Box<Permitted>> for OpenResume {
             return Err(Error::StateInvalid);
         };
         let place = Place {
-            principal: routed.call.caller.principal.as_str(),
-            client: routed.call.identity.client.as_deref(),
-            scope: &routed.call.scope,
+            owner: &routed.call.owner(),
             op: &routed.call.op,
             params: &routed.call.params,
         };
@@ -159,8 +160,7 @@ impl SealResume {
 #[derive(Debug)]
 pub(super) struct Asker {
     caller: Arc<Caller>,
-    client: Option<Arc<str>>,
-    scope: Scope,
+    owner: Owner,
     op: Op,
     params: Json,
     upstream: UpstreamId,
@@ -182,8 +182,7 @@ impl Wrap<Box<Permitted>> for SealResume {
         let call = &routed.call;
         Some(Asker {
             caller: call.caller.clone(),
-            client: call.identity.client.clone(),
-            scope: call.scope.clone(),
+            owner: call.owner(),
             op: call.op.clone(),
             params: call.params.clone(),
             upstream: route.upstream.clone(),
@@ -363,9 +362,7 @@ impl Asker {
             }),
         };
         let place = Place {
-            principal: self.caller.principal.as_str(),
-            client: self.client.as_deref(),
-            scope: &self.scope,
+            owner: &self.owner,
             op: &self.op,
             params: &self.params,
         };

@@ -15,7 +15,7 @@ use crate::{
     events::Hub,
     json::Limits,
     metrics::seen,
-    protocol::{ClientCapabilities, Revision},
+    protocol::{ClientCapabilities, Revision, names::Scope},
     resume::arguments_digest,
     snapshot::World,
     stage::{Consent, Way},
@@ -269,9 +269,7 @@ impl Scene {
             }),
         };
         let place = Place {
-            principal: routed.call.caller.principal.as_str(),
-            client: routed.call.identity.client.as_deref(),
-            scope: &routed.call.scope,
+            owner: &routed.call.owner(),
             op: &routed.call.op,
             params: &routed.call.params,
         };

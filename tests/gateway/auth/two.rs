@@ -27,18 +27,34 @@ fn notes() -> Upstream {
 
 /// The gateway, and Ana and Eve with all capabilities.
 async fn scene(revision: Revision) -> (Upstream, Authority, Gateway, Client, Client) {
+    scene_with(revision, EVE).await
+}
+
+/// Somebody, and what else their token says.
+type Somebody = (&'static str, &'static str);
+
+const EVE: Somebody = ("eve", "");
+
+/// Ana, by another client than that of hers, which has no name.
+const ANA_ELSEWHERE: Somebody = ("ana", r#","client_id":"other""#);
+
+/// The same, with this somebody in the place of Eve.
+async fn scene_with(
+    revision: Revision,
+    (name, more): Somebody,
+) -> (Upstream, Authority, Gateway, Client, Client) {
     let (notes, authority) = (notes(), Authority::start().await);
     let gateway = before(&notes, &authority, |_| {}).await;
-    let person = async |name: &str| {
+    let person = async |name: &str, more: &str| {
         let headers = [(
             "authorization",
-            format!("Bearer {}", authority.token(name, "")),
+            format!("Bearer {}", authority.token(name, more)),
         )];
         Client::connect_with(gateway.address, "/mcp", revision, EXTENSION, &headers)
             .await
             .unwrap()
     };
-    let (ana, eve) = (person("ana").await, person("eve").await);
+    let (ana, eve) = (person("ana", "").await, person(name, more).await);
     (notes, authority, gateway, ana, eve)
 }
 
@@ -108,7 +124,18 @@ async fn the_stream_of_2024_11_05_of_another_takes_no_message() {
 // SECURITY STATE-1, STATE-2, STATE-7
 #[tokio::test]
 async fn cursors_state_and_tasks_of_another_are_as_if_they_were_made_up() {
-    let (notes, _authority, gateway, ana, eve) = scene(Revision::V2026_07_28).await;
+    nothing_of_anas_is_there_for(EVE).await;
+}
+
+#[tokio::test]
+async fn cursors_state_and_tasks_of_another_client_of_the_same_person_are_as_if_they_were_made_up()
+{
+    nothing_of_anas_is_there_for(ANA_ELSEWHERE).await;
+}
+
+async fn nothing_of_anas_is_there_for((name, more): Somebody) {
+    let (notes, _authority, gateway, ana, eve) =
+        scene_with(Revision::V2026_07_28, (name, more)).await;
 
     let asked = ana.call("notes_ask", "{}").await.value();
     let again = |state: &str| {
@@ -161,12 +188,12 @@ async fn cursors_state_and_tasks_of_another_are_as_if_they_were_made_up() {
         .auth(_authority.spec())
         .start()
         .await;
-    let person = async |name: &str| {
+    let person = async |name: &str, more: &str| {
         small
-            .client_with(Revision::V2026_07_28, &_authority.token(name, ""))
+            .client_with(Revision::V2026_07_28, &_authority.token(name, more))
             .await
     };
-    let (ana, eve) = (person("ana").await, person("eve").await);
+    let (ana, eve) = (person("ana", "").await, person(name, more).await);
     let page = ana.ask("tools/list", "{}").await.value();
     let cursor = |text: &str| format!(r#"{{"cursor":{}}}"#, quote(text));
     let next = page["nextCursor"].as_str().unwrap();

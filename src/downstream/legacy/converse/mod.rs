@@ -106,7 +106,7 @@ impl Converse {
             caller: self.caller,
             identity: self.identity,
             address: self.address,
-            scope: self.session.scope.clone(),
+            scope: self.session.owner.scope().clone(),
             resume: None,
             wants_progress: kept.wants_progress,
             mirrored: None,
