@@ -1,6 +1,6 @@
 //! Checking one definition: what is wrong with an item is decided here, on its own, before names are compared.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::{
     Content, Route, Terms,
@@ -24,8 +24,9 @@ pub(super) struct Item {
     pub(super) route: Route,
     /// The definition as the upstream gave it.
     pub(super) raw: Json,
-    /// The digest of that, made when somebody first asks.
-    digest: OnceLock<Box<str>>,
+    /// The digest of that, by which pins know it too. Made here, since whoever may not see the item could tell by the time that
+    /// it takes the first time that there is one (SECURITY AUTHZ-7).
+    pub(super) digest: Box<str>,
     /// Its name or URI outside.
     pub(super) exposed: Arc<str>,
     /// The operator's description instead of the upstream's.
@@ -46,14 +47,6 @@ pub(super) struct Item {
     pub(super) outline: Box<str>,
     /// At least the bytes of its outward definition in any shape.
     pub(super) weight: usize,
-}
-
-impl Item {
-    /// The digest of the definition, by which pins know it too.
-    pub(super) fn digest(&self, kind: ListKind) -> &str {
-        let digest = || definition::digest(&definition::text(kind, &self.raw)).into();
-        self.digest.get_or_init(digest)
-    }
 }
 
 /// The name or URI outside of what an upstream calls `local`.
@@ -170,7 +163,7 @@ impl Checker<'_> {
                 terms,
             },
             raw: raw.clone(),
-            digest: OnceLock::new(),
+            digest: definition::digest(&definition::text(self.kind, raw)).into(),
             exposed: exposed.into(),
             describe,
             template,

@@ -218,7 +218,7 @@ impl ScopeView {
 
     pub(super) fn definition(&self, kind: ListKind, name: &str) -> Option<&str> {
         let item = self.lists[kind as usize].item(name)?;
-        Some(item.digest(kind))
+        Some(&item.digest)
     }
 
     /// Where calling a tool leads: by its name here, or by the name that an app knows it by where that is certain.

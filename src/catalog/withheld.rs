@@ -26,7 +26,6 @@ pub struct Withheld {
 /// An item that is withheld.
 #[derive(Debug)]
 pub struct Held<'a> {
-    kind: ListKind,
     item: &'a Item,
 }
 
@@ -43,7 +42,7 @@ impl<'a> Held<'a> {
 
     /// The digest of its definition, as pins have it.
     pub fn definition(&self) -> &'a str {
-        self.item.digest(self.kind)
+        &self.item.digest
     }
 }
 
@@ -104,7 +103,7 @@ impl Catalog {
                     .iter()
                     .find(|item| leads(rank, *kind, item, outward.as_deref()));
                 if let Some(item) = found {
-                    return Some(Held { kind: *kind, item });
+                    return Some(Held { item });
                 }
             }
         }
