@@ -285,8 +285,13 @@ impl<'a> Legacy<'a> {
             Ok(Some(op)) => op,
             Ok(None) => {
                 let (session, params) = (Arc::clone(session), params.clone());
-                let method = Some(methods::SET_LEVEL);
-                let trail = self.door.trail(inbound, &request.id, Some(&head), method);
+                let method = match &*request.method {
+                    methods::SUBSCRIBE => methods::SUBSCRIBE,
+                    _ => methods::SET_LEVEL,
+                };
+                let trail = self
+                    .door
+                    .trail(inbound, &request.id, Some(&head), Some(method));
                 let address = inbound.address;
                 let answer = async move {
                     // It is in flight until it is answered.
@@ -367,7 +372,10 @@ impl<'a> Legacy<'a> {
                 session.log_at(level);
                 Ok(())
             }
-            methods::SUBSCRIBE => self.subscribe(session, text("uri")?.as_ref().into()).await,
+            methods::SUBSCRIBE => {
+                let uri = text("uri")?.as_ref().into();
+                self.subscribe(session, uri, came).await
+            }
             methods::UNSUBSCRIBE => {
                 session.unsubscribe(&text("uri")?);
                 Ok(())

@@ -4,6 +4,7 @@
 //! Guarantees: a subscription is confirmed only when the acknowledgement lists its URI; all end with the session.
 
 use std::{
+    net::IpAddr,
     sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
     time::Duration,
 };
@@ -19,7 +20,7 @@ use super::{
     notice::Notice,
 };
 use crate::{
-    call::{CallId, Event, Filter, Op, Outcome, Reply, ReplyStream, Step},
+    call::{Call, CallId, Event, Filter, Op, Outcome, Reply, ReplyStream, Step, Trail},
     downstream::problem::{self, Problem},
     json::Json,
     jsonrpc::RequestId,
@@ -55,7 +56,7 @@ impl Legacy<'_> {
             loop {
                 let mut proved = session.proved_anew();
                 // In a box, since there is one such task for each session, and it does this once.
-                match Box::pin(listen(&service, &session, filter.clone(), life)).await {
+                match Box::pin(listen(&service, hearing(&session, filter.clone(), life))).await {
                     Ok(stream) => tokio::select! {
                         // Who has other rights now sees other lists, and has to be told by these.
                         _ = proved.changed() => {}
@@ -82,11 +83,13 @@ impl Legacy<'_> {
             .spawn(work.with_cancellation_token_owned(ended).map(drop));
     }
 
-    /// Subscribes to one resource: confirmed when the acknowledgement lists it.
+    /// Subscribes to one resource: confirmed when the acknowledgement lists it. `address` and `trail` are of the request, whose
+    /// record is that of the listen, and what a refusal refers to.
     pub(super) async fn subscribe(
         &self,
         session: &Arc<Session>,
         uri: Arc<str>,
+        (address, trail): (Option<IpAddr>, Trail),
     ) -> Result<(), Problem> {
         let most = self.door.sessions.bounds().addresses;
         {
@@ -102,10 +105,13 @@ impl Legacy<'_> {
         }
         let life = self.door.sessions.bounds().absolute;
         let mut proved = session.proved_anew();
-        let opened = confirmed(&self.door.backing.service, session, &uri, life).await;
-        let Some(stream) = opened.map_err(|error| refused(&error))? else {
+        let mut call = watching(session, &uri, life);
+        (call.address, call.trail) = (address, trail);
+        let number = call.id;
+        let opened = confirmed(&self.door.backing.service, call, &uri).await;
+        let Some(stream) = opened.map_err(|error| refused(&error, number))? else {
             let text = "this resource cannot be subscribed to";
-            return Err(in_band(codes::INVALID_PARAMS, text, "not_subscribable"));
+            return Err(in_band(codes::INVALID_PARAMS, text, "not_subscribable").about(number));
         };
         let token = session.ended.child_token();
         {
@@ -131,7 +137,7 @@ impl Legacy<'_> {
                     // By other rights it is another subscription, if it is one still.
                     tokio::time::sleep(AGAIN).await;
                     proved.mark_unchanged();
-                    match confirmed(&service, &session, &uri, life).await {
+                    match confirmed(&service, watching(&session, &uri, life), &uri).await {
                         Ok(Some(again)) => stream = again,
                         Ok(None) => return true,
                         Err(error) => return error.is_gone(),
@@ -159,19 +165,23 @@ impl Legacy<'_> {
     }
 }
 
-/// A listen for one resource, if the acknowledgement lists it.
-async fn confirmed(
-    service: &McpService,
-    session: &Session,
-    uri: &Arc<str>,
-    life: Duration,
-) -> Result<Option<ReplyStream>, Error> {
-    let filter = Arc::new(Filter {
+/// The call that listens for one resource.
+fn watching(session: &Session, uri: &Arc<str>, life: Duration) -> Box<Call> {
+    let filter = Filter {
         subscriptions: vec![uri.clone()],
         ..Filter::default()
-    });
+    };
+    hearing(session, filter.into(), life)
+}
+
+/// What such a call opens, if the acknowledgement lists the resource.
+async fn confirmed(
+    service: &McpService,
+    call: Box<Call>,
+    uri: &Arc<str>,
+) -> Result<Option<ReplyStream>, Error> {
     let opening = async {
-        let mut stream = listen(service, session, filter, life).await?;
+        let mut stream = listen(service, call).await?;
         Ok::<_, Error>((stream.next().await, stream))
     };
     let opened = timeout(PATIENCE, opening)
@@ -186,27 +196,25 @@ async fn confirmed(
 }
 
 /// One listen of the session's.
-async fn listen(
-    service: &McpService,
-    session: &Session,
-    filter: Arc<Filter>,
-    life: Duration,
-) -> Result<ReplyStream, Error> {
-    let call = session.call(
+fn hearing(session: &Session, filter: Arc<Filter>, life: Duration) -> Box<Call> {
+    session.call(
         &session.identity(),
         Op::Listen(filter),
         Json::empty_object(),
         life,
-    );
+    )
+}
+
+async fn listen(service: &McpService, call: Box<Call>) -> Result<ReplyStream, Error> {
     match service.call(call).await? {
         Reply::Stream(stream) => Ok(stream),
         Reply::Done(_) => Err(Error::NotOffered(methods::LISTEN.into())),
     }
 }
 
-/// The refusal of a listen; the id is the caller's to add.
-fn refused(error: &Error) -> Problem {
-    let problem = problem::problem(error, Era::Legacy, RequestId::minted(0), CallId::new());
+/// The refusal of this listen; the id is the caller's to add.
+fn refused(error: &Error, call: CallId) -> Problem {
+    let problem = problem::problem(error, Era::Legacy, RequestId::minted(0), call);
     // A token that lacks a scope is told of in the same way everywhere.
     let status = problem
         .scopes

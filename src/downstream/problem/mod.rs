@@ -93,6 +93,19 @@ impl Problem {
         }
     }
 
+    /// The same of what was a call after all: its record is what the answer refers to, and there is no other.
+    pub(super) fn about(mut self, call: CallId) -> Self {
+        if let Some(data) = self.error.data.take() {
+            let mut edits = Edits::new();
+            edits.set(data.root(), "ref", Json::string(&call.to_string()));
+            self.error.data = Some(data.splice(&edits));
+        }
+        Self {
+            early: None,
+            ..self
+        }
+    }
+
     /// A session that is not there, or no longer, or somebody else's: always the same words (SECURITY STATE-6).
     pub(super) fn session_unknown(id: Option<RequestId>) -> Self {
         let error = RpcError::new(

@@ -3,7 +3,7 @@
 use super::{MODERN, notes};
 use crate::{
     audit::{recording, records},
-    harness::{Pairing, Says, now, tool},
+    harness::{Pairing, Revision, Says, now, tool},
 };
 
 /// Who watched what, and what they were not let watch.
@@ -39,6 +39,39 @@ async fn the_record_of_a_listen_says_what_is_watched_and_what_is_not() {
             "notes+note://z"
         ])
     );
+}
+
+/// SECURITY 4: whoever is refused can say which record tells of it, and nothing tells what is hidden from what is not there.
+#[tokio::test]
+async fn a_session_that_may_not_subscribe_is_told_which_record_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = notes(MODERN);
+    let only_a = r#"permit(principal, action, resource is Resource) when { resource.uri like "note://a*" };"#;
+    let gateway = recording(directory.path(), &notes)
+        .policies(only_a)
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let mut refused = Vec::new();
+    for uri in ["notes+note://b", "notes+note://nothing"] {
+        let params = format!(r#"{{"uri":"{uri}"}}"#);
+        let answer = client.ask("resources/subscribe", &params).await;
+        assert_eq!(answer.refusal(), (-32602, "not_subscribable".into()));
+        let reference = answer.error()["data"]["ref"].as_str().unwrap().to_owned();
+        refused.push((uri, reference));
+    }
+    gateway.app.clone().shutdown().await;
+    let told = records(directory.path(), "resources/subscribe");
+    for (uri, reference) in refused {
+        let decision = told
+            .iter()
+            .find(|record| record["stage"] == "decision" && record["call"] == reference);
+        let decision = decision.unwrap_or_else(|| panic!("{uri} {reference}: {told:#?}"));
+        assert_eq!(decision["not_watched"], serde_json::json!([uri]));
+        assert_eq!(decision["watched"], serde_json::Value::Null);
+        assert_eq!(decision["address"], "127.0.0.1", "{decision}");
+        assert!(!decision["request"].is_null(), "{decision}");
+    }
 }
 
 const CAREFUL: &str =
