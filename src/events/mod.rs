@@ -9,6 +9,7 @@ mod desk;
 mod listener;
 mod lists;
 mod mailbox;
+mod party;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ pub use desk::{Desk, Wanted};
 pub use listener::Listener;
 pub use lists::Lists;
 pub use mailbox::{News, SlowConsumer};
+pub use party::Party;
 
 use mailbox::Mailbox;
 
@@ -44,8 +46,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Bounds {
     /// Over all principals. Default 20,000 (SECURITY 6).
     pub total: usize,
-    /// For each principal that is known by name. Default 64 (SECURITY 6). Whoever comes in where nobody is asked for a name
-    /// is bounded by the total alone: that principal is everybody.
+    /// For each principal that is known by name, and for each address elsewhere that others come from. Default 64 (SECURITY
+    /// 6). Whoever comes in without a name on this machine is bounded by the total alone: that is everybody there.
     pub per_principal: usize,
     /// Resources that one listener watches; those beyond are not in force. Default 256 (SECURITY 6).
     pub addresses: usize,
@@ -109,14 +111,14 @@ pub struct ListenSeen {
 #[derive(Debug, Default)]
 struct Seats {
     total: usize,
-    principals: HashMap<Principal, usize>,
+    parties: HashMap<Party, usize>,
 }
 
 /// A place among those who listen, given back when dropped.
 #[derive(Debug)]
 struct Seat {
     hub: Arc<Hub>,
-    principal: Principal,
+    party: Party,
 }
 
 impl Hub {
@@ -154,10 +156,10 @@ impl Hub {
         scope: &Scope,
         lists: Lists,
         watched: impl IntoIterator<Item = (Arc<Desk>, Arc<str>)>,
-        seat: Option<&Principal>,
+        seat: Option<&Party>,
     ) -> Result<Listener, Full> {
         let who = seat;
-        let seat = seat.map(|principal| self.seat(principal)).transpose()?;
+        let seat = seat.map(|party| self.seat(party)).transpose()?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mailbox = Arc::new(Mailbox::new(lists, self.bounds.buffer));
         if !lists.is_empty() {
@@ -178,10 +180,10 @@ impl Hub {
         if watched.next().is_some() {
             metrics::reached(Bound::StreamAddresses);
         }
-        if let Some(principal) = who {
+        if let Some(party) = who {
             let seen = ListenSeen {
                 id,
-                principal: principal.clone(),
+                principal: party.principal(),
                 scope: scope.clone(),
                 lists,
                 resources: within.len(),
@@ -234,23 +236,22 @@ impl Hub {
         })
     }
 
-    fn seat(self: &Arc<Self>, principal: &Principal) -> Result<Seat, Full> {
+    fn seat(self: &Arc<Self>, party: &Party) -> Result<Seat, Full> {
         let mut seats = held(&self.seats);
-        let anybody = *principal == Principal::anonymous();
-        let own = seats.principals.get(principal).copied().unwrap_or_default();
+        let own = seats.parties.get(party).copied().unwrap_or_default();
         if seats.total >= self.bounds.total {
             metrics::reached(Bound::StreamsProcess);
             return Err(Full);
         }
-        if !anybody && own >= self.bounds.per_principal {
+        if party.is_bounded() && own >= self.bounds.per_principal {
             metrics::reached(Bound::StreamsPrincipal);
             return Err(Full);
         }
         seats.total += 1;
-        seats.principals.insert(principal.clone(), own + 1);
+        seats.parties.insert(party.clone(), own + 1);
         Ok(Seat {
             hub: Arc::clone(self),
-            principal: principal.clone(),
+            party: party.clone(),
         })
     }
 
@@ -270,10 +271,10 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let mut seats = held(&self.hub.seats);
         seats.total -= 1;
-        if let Some(own) = seats.principals.get_mut(&self.principal) {
+        if let Some(own) = seats.parties.get_mut(&self.party) {
             *own -= 1;
             if *own == 0 {
-                seats.principals.remove(&self.principal);
+                seats.parties.remove(&self.party);
             }
         }
     }

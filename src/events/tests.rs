@@ -104,10 +104,10 @@ fn resources_and_templates_are_one_piece_of_news() {
 #[test]
 fn whoever_left_is_forgotten_whole() {
     let hub = hub();
-    let principal = Principal::anonymous();
+    let party = Party::of(&Principal::anonymous(), None);
     let watched = [(hub.desk(&up("u")), Arc::from("a:1"))];
     let listener = hub
-        .listen(&Scope::All, Lists::ALL, watched, Some(&principal))
+        .listen(&Scope::All, Lists::ALL, watched, Some(&party))
         .unwrap();
     assert!(!hub.is_silent());
     assert_eq!(hub.desk(&up("u")).wanted().len(), 1);
@@ -115,7 +115,7 @@ fn whoever_left_is_forgotten_whole() {
     assert!(hub.is_silent());
     assert_eq!(hub.desk(&up("u")).wanted(), []);
     assert_eq!(held(&hub.seats).total, 0);
-    assert!(held(&hub.seats).principals.is_empty());
+    assert!(held(&hub.seats).parties.is_empty());
 }
 
 #[test]
@@ -126,7 +126,8 @@ fn places_are_bounded_for_all_together_and_sessions_take_none() {
         ..Bounds::default()
     });
     let principal = Principal::anonymous();
-    let sit = || hub.listen(&Scope::All, Lists::ALL, [], Some(&principal));
+    let party = Party::of(&principal, None);
+    let sit = || hub.listen(&Scope::All, Lists::ALL, [], Some(&party));
     let first = sit().unwrap();
     let _second = sit().unwrap();
     assert_eq!(sit().err(), Some(Full));
@@ -374,7 +375,10 @@ async fn as_many_listen_as_may_and_not_one_more() {
         ..Bounds::default()
     });
     let (one, other) = (Principal::new("one"), Principal::new("other"));
-    let listen = |who: &Principal| hub.listen(&Scope::All, Lists::ALL, [], Some(who));
+    let listen = |who: &Principal| {
+        let party = Party::of(who, None);
+        hub.listen(&Scope::All, Lists::ALL, [], Some(&party))
+    };
     let mut listeners = Vec::new();
     for number in 1..=64 {
         listeners.push(listen(&one).unwrap_or_else(|_| panic!("{number} of 64")));
@@ -388,9 +392,45 @@ async fn as_many_listen_as_may_and_not_one_more() {
 }
 
 #[tokio::test]
+async fn who_has_no_name_is_bounded_by_the_address_elsewhere_and_on_this_machine_by_all_together() {
+    let bounds = Bounds::default();
+    for (own, others) in [
+        (["192.0.2.1", "::ffff:192.0.2.1"], "192.0.2.2"),
+        (["2001:db8::1", "2001:db8::2"], "2001:db8:0:1::1"),
+    ] {
+        let hub = Hub::new(bounds);
+        let listen = |who: &Principal, address: &str| {
+            let party = Party::of(who, Some(address.parse().unwrap()));
+            hub.listen(&Scope::All, Lists::ALL, [], Some(&party))
+        };
+        let nobody = Principal::anonymous();
+        let mut listeners: Vec<_> = (0..bounds.per_principal)
+            .map(|number| listen(&nobody, own[number % 2]).unwrap_or_else(|_| panic!("{number}")))
+            .collect();
+        seen::take();
+        assert!(listen(&nobody, own[0]).is_err() && listen(&nobody, own[1]).is_err());
+        assert_eq!(seen::take(), [Bound::StreamsPrincipal; 2]);
+        for (who, address) in [
+            (&nobody, others),
+            (&Principal::new("ana"), own[0]),
+            (&nobody, "127.0.0.1"),
+        ] {
+            listeners.push(listen(who, address).unwrap());
+        }
+        listeners.remove(0);
+        listeners.push(listen(&nobody, own[0]).unwrap());
+        assert!(listen(&nobody, own[0]).is_err());
+        listeners.extend((0..=bounds.per_principal).map(|_| listen(&nobody, "::1").unwrap()));
+        drop(listeners);
+        assert!(held(&hub.seats).parties.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn operators_see_who_takes_a_seat_and_end_one_alone() {
     let hub = Hub::new(Bounds::default());
-    let who = Principal::new("ana");
+    let ana = Principal::new("ana");
+    let who = Party::of(&ana, None);
     let listen = |seat| {
         hub.listen(&Scope::All, Lists::ALL, std::iter::empty(), seat)
             .unwrap()
@@ -398,7 +438,7 @@ async fn operators_see_who_takes_a_seat_and_end_one_alone() {
     let (mut one, mut two, _session) = (listen(Some(&who)), listen(Some(&who)), listen(None));
     let seen = hub.seen(0, 10);
     assert_eq!(seen.len(), 2);
-    assert_eq!((&seen[0].principal, seen[0].resources), (&who, 0));
+    assert_eq!((&seen[0].principal, seen[0].resources), (&ana, 0));
     assert_eq!(hub.seen(seen[0].id, 10).len(), 1);
     assert!(hub.end(seen[0].id) && !hub.end(999));
     hub.lists_changed(&Scope::All, Lists::of(ListKind::Tools));

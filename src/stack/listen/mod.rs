@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Error, Parts};
 use crate::{
     call::{Call, Change, Event, Filter, Op, Outcome, Reply, ReplyStream, Step},
-    events::{Hub, Listener, Lists, News},
+    events::{Hub, Listener, Lists, News, Party},
     json::Json,
     jsonrpc::RpcError,
     protocol::{codes, meta},
@@ -92,7 +92,8 @@ impl Listens {
         });
         // A session's own listen is bounded with its session.
         let sessionless = call.caller.affinity.ended.is_none();
-        let seat = sessionless.then_some(&call.caller.principal);
+        let party = Party::of(&call.caller.principal, call.address);
+        let seat = sessionless.then_some(&party);
         let mut listener = self
             .hub
             .listen(&call.scope, Lists::wanted(&asked), local, seat)
