@@ -11,7 +11,7 @@ use super::{
     spec::{CertificateName, CertificateSpec},
     time,
 };
-use crate::call::{Identity, IdentityKind, Principal};
+use crate::call::{BY_CERTIFICATE, Identity, IdentityKind, Principal};
 
 /// What a client certificate says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Certificate {
         let name = spec.user.iter().find_map(|kind| self.name(*kind))?;
         let name: Arc<str> = name.into();
         Some(Arc::new(Identity {
-            principal: Principal::new(format!("certificate {name}")),
+            principal: Principal::new(format!("{BY_CERTIFICATE}{name}")),
             kind: IdentityKind::User,
             name,
             issuer: None,

@@ -58,6 +58,9 @@ pub enum IdentityKind {
     Key,
 }
 
+/// What the principal of a client certificate begins with.
+pub const BY_CERTIFICATE: &str = "certificate ";
+
 /// How somebody proved who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMethod {
@@ -112,13 +115,16 @@ impl Grantee {
 }
 
 impl Identity {
-    /// How they proved it; `None` where nobody was asked.
-    pub const fn method(&self) -> Option<AuthMethod> {
+    /// How they proved it; `None` where nobody was asked, and where whoever runs a command says who it is.
+    pub fn method(&self) -> Option<AuthMethod> {
         match (self.kind, &self.issuer) {
             (IdentityKind::Anonymous, _) => None,
             (IdentityKind::Key, _) => Some(AuthMethod::Key),
             (IdentityKind::User | IdentityKind::Agent, Some(_)) => Some(AuthMethod::Token),
-            (IdentityKind::User | IdentityKind::Agent, None) => Some(AuthMethod::Certificate),
+            (IdentityKind::User | IdentityKind::Agent, None) => {
+                let shown = self.principal.as_str().starts_with(BY_CERTIFICATE);
+                shown.then_some(AuthMethod::Certificate)
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! `usher call`, `usher read`, `usher prompt`: one request, its result, the end.
 
-use std::io::Read;
+use std::{io::Read, sync::Arc};
 
 use bytes::Bytes;
 use clap::Args;
@@ -12,7 +12,9 @@ use super::{
     out, shown,
 };
 use crate::{
+    call::Identity,
     json::{Json, Kind, Limits, Node, ScanError},
+    policy::Somebody,
     protocol::{
         meta,
         methods::{self, ListKind},
@@ -28,6 +30,7 @@ const EXAMPLE: &str = r#"'{"city":"Paris"}'"#;
 Examples:
   usher call weather_get_weather '{\"city\":\"Paris\"}' --url http://127.0.0.1:8808/mcp
   usher call -c usher.yaml files_read_file '{\"path\":\"/data/a.txt\"}' --json
+  usher call weather_get_weather '{\"city\":\"Oslo\"}' --as ana@example.com
   echo '{\"city\":\"Oslo\"}' | usher call weather_get_weather -")]
 pub(super) struct CallArgs {
     /// The tool, by the name the gateway gives it
@@ -72,9 +75,30 @@ pub(super) struct PromptArgs {
 struct Shared {
     #[command(flatten)]
     place: Where,
+    /// Ask as this user, to whom the policies of the configuration apply; without it, as `Anonymous`
+    #[arg(long = "as", value_name = "USER", conflicts_with = "url")]
+    user: Option<String>,
     /// Print the result as it came, as JSON
     #[arg(long)]
     json: bool,
+}
+
+impl Shared {
+    /// Who asks, where somebody is named.
+    fn who(&self) -> Option<Arc<Identity>> {
+        let somebody = Somebody {
+            user: Some(self.user.clone()?),
+            ..Somebody::default()
+        };
+        somebody.identity().map(Arc::new)
+    }
+
+    /// The arguments that name the gateway and who asks it, with a space before them.
+    fn spelled(&self) -> String {
+        let user = self.user.as_ref();
+        let user = user.map_or_else(String::new, |user| format!(" --as {}", out::tame(user)));
+        self.place.spelled() + &user
+    }
 }
 
 /// Runs `usher call`.
@@ -138,7 +162,8 @@ pub(super) async fn prompt(args: PromptArgs) -> Ended {
 
 async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Json)) -> Ended {
     let asked = asked(&params);
-    let gateway = match shared.place.gateway(To::Ask(kind_of(method), &asked)).await {
+    let to = To::Ask(kind_of(method), &asked);
+    let gateway = match shared.place.asked_by(shared.who(), to).await {
         Ok(gateway) => gateway,
         Err(ended) => return ended,
     };
@@ -148,7 +173,7 @@ async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Jso
         Err(refused) => {
             shown::refusal(&refused, shared.json);
             if !shared.json && refused.is_unknown_name() {
-                suggest(&gateway, &shared.place, kind_of(method), &asked).await;
+                suggest(&gateway, &shared.spelled(), kind_of(method), &asked).await;
             }
             gateway.close().await;
             return Ended::Failed;
@@ -212,7 +237,7 @@ fn asked(params: &Json) -> String {
 }
 
 /// Says what is called nearly so, or where all names are.
-async fn suggest(gateway: &Gateway, place: &Where, kind: ListKind, asked: &str) {
+async fn suggest(gateway: &Gateway, spelled: &str, kind: ListKind, asked: &str) {
     // Without a list there is nothing to suggest, and the refusal has been told.
     let Ok(items) = gateway.list(kind).await else {
         return;
@@ -222,14 +247,14 @@ async fn suggest(gateway: &Gateway, place: &Where, kind: ListKind, asked: &str) 
         .filter_map(|item| item.root().member(kind.key()).and_then(Node::as_str))
         .map(|name| out::tame(&name))
         .collect();
-    if let Some(advice) = advice(&out::tame(asked), &names, place) {
+    if let Some(advice) = advice(&out::tame(asked), &names, spelled) {
         out::note(&advice);
     }
 }
 
 /// What helps whoever asked for this where these are the names; nothing where it is one of them, since something else is
 /// wrong then, for which servers have the same code.
-fn advice(asked: &str, names: &[String], place: &Where) -> Option<String> {
+fn advice(asked: &str, names: &[String], spelled: &str) -> Option<String> {
     if names.iter().any(|name| name == asked) {
         return None;
     }
@@ -238,7 +263,7 @@ fn advice(asked: &str, names: &[String], place: &Where) -> Option<String> {
         .map(|name| format!("`{name}`"))
         .collect();
     Some(match close.as_slice() {
-        [] => format!("`usher catalog{}` shows what there is", place.spelled()),
+        [] => format!("`usher catalog{spelled}` shows what there is"),
         close => format!("did you mean {}?", close.join(" or ")),
     })
 }
@@ -280,22 +305,22 @@ fn pair(text: &str) -> Result<(String, String), String> {
 mod tests {
     use super::*;
 
-    /// The gateway that these arguments name.
-    fn place(arguments: &[&str]) -> Where {
+    /// The arguments that name a gateway, as they are told again.
+    fn spelled(arguments: &[&str]) -> String {
         #[derive(clap::Parser)]
         struct Parsed {
             #[command(flatten)]
-            place: Where,
+            shared: Shared,
         }
         let arguments = ["usher"].iter().chain(arguments);
         let parsed = <Parsed as clap::Parser>::try_parse_from(arguments);
-        parsed.expect("well-formed").place
+        parsed.expect("well-formed").shared.spelled()
     }
 
     #[test]
     fn what_was_asked_for_is_never_suggested_and_its_like_only_where_it_is_not_there() {
         let names = ["a_echo".to_owned(), "a_echo2".to_owned()];
-        let there = place(&[]);
+        let there = spelled(&[]);
         assert_eq!(advice("a_echo", &names, &there), None);
         let close = "did you mean `a_echo` or `a_echo2`?".to_owned();
         assert_eq!(advice("a_ecoh", &names, &there), Some(close));
@@ -318,8 +343,12 @@ mod tests {
                 vec!["--mcp-json", "b.json"],
                 "`usher catalog --mcp-json b.json` shows what there is",
             ),
+            (
+                vec!["-c", "a.yaml", "--as", "ana"],
+                "`usher catalog -c a.yaml --as ana` shows what there is",
+            ),
         ] {
-            let advice = advice("nope", &[], &place(&arguments));
+            let advice = advice("nope", &[], &spelled(&arguments));
             assert_eq!(advice.as_deref(), Some(told));
         }
     }

@@ -91,6 +91,18 @@ impl Where {
         Ok(Gateway::AdHoc(app, tasks, None))
     }
 
+    /// The same, asked as by somebody, where somebody is named: a gateway of our own takes the word of whoever runs it.
+    pub(super) async fn asked_by(
+        &self,
+        who: Option<Arc<Identity>>,
+        to: To<'_>,
+    ) -> Result<Gateway, super::Ended> {
+        Ok(match self.gateway(to).await? {
+            Gateway::AdHoc(app, tasks, _) => Gateway::AdHoc(app, tasks, who),
+            running @ Gateway::Running(_) => running,
+        })
+    }
+
     /// One of our own to look at what somebody sees: by its policies, and nothing is recorded. If there is none, the reason has been
     /// told.
     pub(super) async fn seen_by(&self, who: Arc<Identity>) -> Result<Gateway, super::Ended> {

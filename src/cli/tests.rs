@@ -43,6 +43,7 @@ fn sources_of_a_gateway_exclude_each_other() {
             "--mcp-json",
             "b",
         ],
+        vec!["usher", "read", "u", "--url", "http://x/", "--as", "ana"],
         vec!["usher", "prompt", "p", "novalue"],
         vec!["usher", "import"],
     ] {

@@ -125,3 +125,58 @@ async fn the_catalog_is_shown_as_somebody_sees_it() {
         assert_eq!(names, sees, "{who:?}: {told}");
     }
 }
+
+#[tokio::test]
+async fn what_is_called_and_got_as_somebody_is_decided_by_their_policies_and_recorded_as_theirs() {
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("a"), tool("b")])
+        .prompts(&["plan"]);
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir(at("policies")).unwrap();
+    std::fs::write(
+        at("policies").join("main.cedar"),
+        r#"permit(principal == User::"ana", action, resource == Tool::"notes_a");
+permit(principal == User::"ana", action, resource == Prompt::"notes_plan");"#,
+    )
+    .unwrap();
+    let text = format!(
+        "audit: {{ dir: {} }}\npolicy: {{ dir: policies }}\nupstreams: {{ notes: {{ {} }} }}\n",
+        at("records").display(),
+        notes.place()
+    );
+    std::fs::write(at("usher.yaml"), text).unwrap();
+    let run = async |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+        command.args(arguments).arg("-c").arg(at("usher.yaml"));
+        command.kill_on_drop(true);
+        within(PATIENCE, "the command ends", command.output())
+            .await
+            .unwrap()
+    };
+    for (arguments, code) in [
+        (&["call", "notes_a", "--as", "ana"][..], 0),
+        (&["prompt", "notes_plan", "--as", "ana"], 0),
+        (&["call", "notes_b", "--as", "ana"], 1),
+        (&["call", "notes_a", "--as", "ben"], 1),
+        (&["prompt", "notes_plan", "--as", "ben"], 1),
+        (&["call", "notes_a"], 1),
+    ] {
+        let ended = run(arguments).await;
+        assert_eq!(ended.status.code(), Some(code), "{arguments:?}: {ended:?}");
+    }
+    assert_eq!(notes.heard("tools/call").len(), 1);
+    let told = run(&[
+        "audit",
+        "query",
+        "--json",
+        "--principal",
+        "ana",
+        "--tool",
+        "notes_a",
+    ])
+    .await;
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains(r#""name":"ana""#), "{told}");
+    assert!(!told.contains("auth_method"), "{told}");
+}

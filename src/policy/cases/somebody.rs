@@ -73,3 +73,17 @@ impl Somebody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_a_command_line_names_has_proved_nothing() {
+        let ana = Somebody {
+            user: Some("ana".into()),
+            ..Somebody::default()
+        };
+        assert_eq!(ana.only().method(), None);
+    }
+}
