@@ -8,6 +8,10 @@ pub(super) fn unknown(kind: &str, word: &str, known: &[&str]) -> String {
     if let Some(close) = nearest(word, known) {
         return format!("did you mean `{close}`?");
     }
+    // The files of many clients have it beside `command`.
+    if word == "args" && known.contains(&"command") {
+        return "the arguments follow the program: `command: [npx, -y, some-server]`".into();
+    }
     if NOT_BUILT_YET.contains(&word) {
         return format!("`{word}` is not built yet; leave it out");
     }
@@ -61,6 +65,13 @@ mod tests {
         assert_eq!(nearest("pageSize", &["page_size"]), Some("page_size"));
         assert_eq!(nearest("ulr", &["url", "env"]), Some("url"));
         assert_eq!(nearest("zebra", &["url", "env"]), None);
+    }
+
+    #[test]
+    fn arguments_beside_a_command_are_told_where_they_belong() {
+        let hint = unknown("key", "args", &["url", "command", "env", "tags", "auth"]);
+        assert!(hint.contains("`command: [npx, -y, some-server]`"), "{hint}");
+        assert!(unknown("key", "args", &["listen"]).contains("there is `listen`"));
     }
 
     #[test]
