@@ -123,8 +123,12 @@ pub struct NoEndpoint {
 }
 
 impl Endpoint for NoEndpoint {
-    fn serve(&self, _: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
-        let text = "no such endpoint: there is no toolset or server of this name here";
+    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+        let text = if request.uri().path().ends_with('/') {
+            "no such endpoint: paths are exact; leave out the `/` at the end of this one"
+        } else {
+            "no such endpoint: there is no toolset or server of this name here"
+        };
         let error = RpcError::new(codes::INVALID_REQUEST, text);
         let problem = Problem::new(StatusCode::NOT_FOUND, None, error, "unknown_endpoint");
         std::future::ready(turned_away(&self.door, Some(peer.client), problem)).boxed()

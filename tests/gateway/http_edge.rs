@@ -94,6 +94,9 @@ async fn http_4_only_the_exact_raw_path_of_an_endpoint_leads_to_it() {
             let answer = exchange(gateway.address, method, path, &headers, body).await;
             assert_eq!(answer.status, 404, "{path}: {answer:?}");
             assert!(!answer.headers.contains_key("mcp-session-id"), "{path}");
+            let hints = answer.body.contains("leave out the `/`");
+            let is_below = path.starts_with("/mcp/");
+            assert_eq!(hints, is_below && path.ends_with('/'), "{path}: {answer:?}");
         }
     }
     assert_eq!(notes.heard("tools/call").len(), 0);
