@@ -101,6 +101,8 @@ pub struct Reloaded {
     pub reloaded: Vec<&'static str>,
     /// Whether the configuration says something else beside that, which needs a restart.
     pub restart_needed: bool,
+    /// Under which keys it does, such as `upstreams.github`; empty where only their order is another.
+    pub restart_keys: Vec<String>,
 }
 
 /// A change that somebody made on the admin plane, or tried to.

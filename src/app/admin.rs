@@ -146,7 +146,7 @@ impl Controls {
             }
         };
         self.reload_policies().await?;
-        let mut reloaded = Vec::new();
+        let (mut reloaded, mut restart_keys) = (Vec::new(), Vec::new());
         if self.governor.is_some() {
             reloaded.push("policies");
         }
@@ -159,12 +159,14 @@ impl Controls {
                 rules: plan.limits.rules,
                 ..running
             });
+            restart_keys = standing.loaded.differing(&plan.loaded);
             standing.restart_needed = !standing.loaded.differs_in_limits_alone(&plan.loaded);
             standing.loaded = standing.loaded.with_limits_of(&plan.loaded);
         }
         Ok(Reloaded {
             reloaded,
             restart_needed: standing.restart_needed,
+            restart_keys,
         })
     }
 

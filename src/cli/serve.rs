@@ -173,6 +173,7 @@ async fn again_read(app: &App) {
             tracing::info!(reloaded = ?reloaded.reloaded, "read again");
             if reloaded.restart_needed {
                 tracing::warn!(
+                    keys = reloaded.restart_keys.join(", "),
                     "the configuration says something else that only a restart puts in force"
                 );
             }

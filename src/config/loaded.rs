@@ -8,7 +8,7 @@ use super::{
     secrets,
     tree::{Entry, Node, Origin, Scalar, Value, written},
 };
-use crate::json::{Edits, Fate, Json};
+use crate::json::{self, Edits, Fate, Json};
 
 /// Stands for a value that is not shown.
 pub(super) const SET: &str = "(set)";
@@ -54,6 +54,28 @@ impl Loaded {
     /// Whether they say the same of everything but limits.
     pub fn differs_in_limits_alone(&self, other: &Self) -> bool {
         limited(&self.json, None) == limited(&other.json, None)
+    }
+
+    /// Under which keys they say something else, but for limits: as `page_size.items`, `upstreams.github`. Empty where they say the same
+    /// in another order.
+    pub fn differing(&self, other: &Self) -> Vec<String> {
+        let (one, another) = (self.json.root(), other.json.root());
+        let mut found = Vec::new();
+        for key in apart(one, another) {
+            if key == "limits" {
+                continue;
+            }
+            let below = match (one.member(&key), another.member(&key)) {
+                (Some(one), Some(another)) => apart(one, another),
+                _ => Vec::new(),
+            };
+            if below.is_empty() {
+                found.push(key);
+            } else {
+                found.extend(below.iter().map(|below| written(&[&key, below])));
+            }
+        }
+        found
     }
 }
 
@@ -106,6 +128,19 @@ fn in_clear(tree: &Node) -> Vec<String> {
 fn written_out(node: &Node) -> Option<&str> {
     let scalar = node.scalar()?;
     (scalar.origin == Origin::Written).then(|| node.as_text())?
+}
+
+/// The members that are not the same in both.
+fn apart(one: json::Node<'_>, other: json::Node<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for member in one.members().chain(other.members()) {
+        let name = member.key.into_owned();
+        let said = |node: json::Node<'_>| node.member(&name).map(|value| value.raw().to_owned());
+        if said(one) != said(other) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// The same with these limits, or with none.

@@ -152,6 +152,21 @@ fn whether_two_files_differ_in_limits_alone_is_told_and_limits_are_taken_over() 
     let another = of("page_size: { items: 8 }\nlimits: [{ per: [], rate: 2/s }]\n");
     assert!(one.differs_in_limits_alone(&other) && one.differs_in_limits_alone(&none));
     assert!(!one.differs_in_limits_alone(&another));
+    assert_eq!(one.differing(&another), ["page_size.items"]);
+    assert!(one.differing(&none).is_empty());
+    let (early, late) = (
+        of(
+            "upstreams: { a: { url: http://127.0.0.1:1/mcp }, b: { url: http://127.0.0.1:1/mcp } }\n",
+        ),
+        of(
+            "page_size: { items: 9 }\nupstreams: { b: { url: http://127.0.0.1:2/mcp }, c: { url: http://127.0.0.1:1/mcp } }\n",
+        ),
+    );
+    let told = early.differing(&late);
+    assert_eq!(
+        told,
+        ["upstreams.a", "upstreams.b", "upstreams.c", "page_size"]
+    );
     let taken = one.with_limits_of(&another).json().as_str().to_owned();
     assert!(taken.contains("2/s") && taken.contains("9"), "{taken}");
     assert!(!one.with_limits_of(&none).json().as_str().contains("limits"));

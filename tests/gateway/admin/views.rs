@@ -306,6 +306,8 @@ async fn what_is_read_again_changes_limits_and_leaves_bounds_to_a_restart_as_it_
     plane.gateway.app.reloads_from(Arc::new(load));
     let told = plane.post("/reload", "{}").await;
     assert_eq!(told["restart_needed"], true, "{told}");
+    let keys = told["restart_keys"].to_string();
+    assert!(keys.contains("bounds"), "{told}");
     let limits = plane.get("/api/limits").await;
     assert_eq!(limits["items"].as_array().unwrap().len(), 1, "{limits}");
     assert_eq!(limits["in_flight"]["process"], 16_384, "{limits}");
