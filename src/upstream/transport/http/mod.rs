@@ -171,7 +171,8 @@ impl Http {
                 };
                 let mut events = Events::new(body, out.limits, &self.bounds, owes);
                 if let Some(kept) = kept {
-                    events = events.resuming(Resume::new(&self.reach, kept, &head));
+                    let closed = self.tasks.token().clone();
+                    events = events.resuming(Resume::new(&self.reach, kept, &head, closed));
                 }
                 Box::pin(first_of(head, events)).await
             }

@@ -1,13 +1,15 @@
 //! Going on with an answer whose stream ended before the response: by a GET that names its last event (PROTOCOL B4, D1).
 //!
 //! Guarantees: nothing is sent twice, since a GET asks for what is still to come and for nothing else (SECURITY REL-6); it goes in
-//! the session, and with the credential, of the request that is answered; no sooner than the server wishes, within reason.
+//! the session, and with the credential, of the request that is answered; no sooner than the server wishes, within reason; not
+//! after the transport was closed.
 //! Bounds: [`ATTEMPTS`] in a row that bring no event.
 
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 use tokio::time::{Instant, sleep};
+use tokio_util::{future::FutureExt as _, sync::CancellationToken};
 
 use super::{Content, Head, Reach, inspect};
 use crate::{
@@ -45,6 +47,8 @@ pub(in crate::upstream::transport) struct Resume {
     pause: Duration,
     /// Attempts since the last event.
     vain: u32,
+    /// Cancelled when the transport is closed.
+    closed: CancellationToken,
 }
 
 /// What of a request's headers has to be kept for [`Resume::new`].
@@ -62,7 +66,12 @@ const fn names() -> [HeaderName; 3] {
 
 impl Resume {
     /// The answer's head names the session that a handshake begins.
-    pub(super) fn new(reach: &Arc<Reach>, kept: Kept, head: &Head) -> Self {
+    pub(super) fn new(
+        reach: &Arc<Reach>,
+        kept: Kept,
+        head: &Head,
+        closed: CancellationToken,
+    ) -> Self {
         let mut headers = HeaderMap::new();
         for (name, value) in names().into_iter().zip(kept) {
             headers.extend(value.map(|value| (name, value)));
@@ -76,6 +85,7 @@ impl Resume {
             last: None,
             pause: PAUSE,
             vain: 0,
+            closed,
         }
     }
 
@@ -96,12 +106,25 @@ impl Resume {
         }
     }
 
-    /// The stream that goes on; `None` where there is nothing to go on from, or the server does not. What it `owes` has not been
-    /// heard of `since` then.
+    /// The stream that goes on; `None` where there is nothing to go on from, or the server does not, or the transport is closed.
+    /// What it `owes` has not been heard of `since` then.
     ///
     /// # Errors
     /// [`UpstreamError::Timeout`] when it is silent for too long.
     pub(in crate::upstream::transport) async fn again(
+        &mut self,
+        owes: &Owes,
+        since: &mut Instant,
+    ) -> Result<Option<Arriving>, UpstreamError> {
+        let closed = self.closed.clone();
+        let gone_on = self.asked_again(owes, since);
+        gone_on
+            .with_cancellation_token_owned(closed)
+            .await
+            .unwrap_or(Ok(None))
+    }
+
+    async fn asked_again(
         &mut self,
         owes: &Owes,
         since: &mut Instant,
@@ -313,6 +336,40 @@ mod tests {
             assert!(matches!(error, UpstreamError::Unavailable { .. }));
             assert_eq!(script.asked().len(), 1);
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_not_gone_on_with_once_the_transport_is_closed() {
+        let tasks = Tasks::new();
+        let text = primed() + &event("e2", &rig::progress(1, 1));
+        let silence = Duration::from_millis(500);
+        let (script, http) = Script::play(&tasks, silence, [events(text)]).await;
+        let Answer::Stream(_, mut frames) = http.send(call()).await.unwrap() else {
+            panic!("no stream");
+        };
+        assert!(frames.next().await.unwrap().is_ok());
+        http.close().await;
+        let error = frames.next().await.unwrap().unwrap_err();
+        let lost = matches!(error, UpstreamError::Unavailable { .. });
+        assert!(lost, "{error}");
+        assert_eq!(script.asked().len(), 1);
+    }
+
+    /// Nor while it is asked for.
+    #[tokio::test]
+    async fn asking_how_an_answer_goes_on_ends_when_the_transport_is_closed() {
+        let tasks = Tasks::new();
+        let silence = Duration::from_millis(500);
+        let (script, http) = Script::play(&tasks, silence, [events(primed())]).await;
+        let closing = async {
+            while script.asked().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            http.close().await;
+        };
+        let (got, ()) = tokio::join!(rig::ask(&http, call()), closing);
+        let lost = matches!(got, Err(UpstreamError::Unavailable { .. }));
+        assert!(lost, "{got:?}");
     }
 
     #[tokio::test]
