@@ -8,8 +8,8 @@ mod listen;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use tokio::time::Instant;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     Peer, UpstreamError,
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     call::{Call, Identity, Op, Reply, Resume, ServerCard, State},
     catalog::{Contribution, Listing, Route},
-    events::Desk,
+    events::{Desk, Lists},
     json::{Edits, Json, Kind, Node},
     protocol::{
         Era, Revision, codes,
@@ -44,6 +44,13 @@ pub(super) struct Modern {
     own: Vec<(&'static str, Json)>,
     /// The line's headers with places for those that mirror a named thing, so that nothing grows for each call.
     named: HeaderMap,
+}
+
+/// What came of carrying a call.
+enum Carried {
+    Replied(Reply),
+    /// It was refused for its headers, before anything was done.
+    Mismatched(UpstreamError),
 }
 
 /// What is said of ourselves on every request.
@@ -170,7 +177,7 @@ impl Modern {
         }
     }
 
-    async fn carry(&self, call: &Call, route: &Route) -> Result<Reply, UpstreamError> {
+    async fn carry(&self, call: &Call, route: &Route) -> Result<Carried, UpstreamError> {
         let line = &self.line;
         let resumed = call.resume.as_ref().map(round).transpose()?;
         let rounds = methods::may_ask_back(call.op.method()).then(|| Offer::of(&call.caller));
@@ -230,9 +237,17 @@ impl Modern {
         let limits = line.terms.peer.json;
         let sent = exchange.send(call.op.method(), &params, headers, limits);
         match sent.await? {
-            Opened::Ended(head, body) => exchange.judge(head.status, body).map(Reply::Done),
+            Opened::Ended(head, body) => {
+                let mismatched = head.status == StatusCode::BAD_REQUEST
+                    && matches!(call.op, Op::CallTool(_))
+                    && matches!(&body, Err(error) if error.code == codes::HEADER_MISMATCH);
+                match exchange.judge(head.status, body) {
+                    Err(error) if mismatched => Ok(Carried::Mismatched(error)),
+                    judged => judged.map(Reply::Done).map(Carried::Replied),
+                }
+            }
             // Boxed, as is all that most calls do without: what each of them holds stays small.
-            Opened::Flowing(_) => Box::pin(exchange.into_reply()).await,
+            Opened::Flowing(_) => Box::pin(exchange.into_reply()).await.map(Carried::Replied),
             Opened::Status(head) => {
                 // A modern server answers these with a message.
                 if matches!(head.status.as_u16(), 400 | 404 | 405) {
@@ -240,6 +255,40 @@ impl Modern {
                 }
                 Err(exchange::bare(head.status))
             }
+        }
+    }
+
+    /// Carries a call that was `refused` for its headers once more, with those that its tool asks for now, if they are others.
+    /// What is refused so was not carried out (PROTOCOL B3, D6).
+    async fn carry_anew(
+        &self,
+        call: &Call,
+        route: &Route,
+        refused: UpstreamError,
+    ) -> Result<Reply, UpstreamError> {
+        let line = self.line_of(&call.identity);
+        // Everybody else's calls are to go by what it asks for now, too.
+        line.terms.bell.ring(Lists::of(ListKind::Tools));
+        let reading = self.listing(&line, &self.card, ListKind::Tools);
+        let Ok(Ok(listing)) = timeout_at(call.deadline, reading).await else {
+            return Err(refused);
+        };
+        let named = |tool: &&Json| {
+            let name = tool.root().member("name").and_then(Node::as_str);
+            name.is_some_and(|name| *name == *route.local)
+        };
+        let tool = listing.items.iter().find(named);
+        let asked = tool.and_then(|tool| mirror::of_tool(tool).ok());
+        let Some(asked) = asked.filter(|asked| **asked != *route.headers) else {
+            return Err(refused);
+        };
+        let route = Route {
+            headers: asked.into(),
+            ..route.clone()
+        };
+        match self.carry(call, &route).await? {
+            Carried::Replied(reply) => Ok(reply),
+            Carried::Mismatched(refused) => Err(refused),
         }
     }
 
@@ -402,7 +451,14 @@ impl Peer for Modern {
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
         // A block, which holds what it was given once; a function would hold it twice.
-        Box::pin(async move { self.carry(&call, &route).await })
+        Box::pin(async move {
+            match self.carry(&call, &route).await? {
+                Carried::Replied(reply) => Ok(reply),
+                Carried::Mismatched(refused) => {
+                    Box::pin(self.carry_anew(&call, &route, refused)).await
+                }
+            }
+        })
     }
 
     fn carries_all(&self) -> bool {
@@ -436,6 +492,8 @@ impl Peer for Modern {
     }
 }
 
+#[cfg(test)]
+mod mismatched;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

@@ -236,6 +236,8 @@ async fn what_is_not_this_calls_own_answer_breaks_this_call_only() {
         result(r#"{"resultType":"task"}"#),
         result(r#"{"resultType":7}"#),
         Play::Error(400, -32020, ""),
+        // Read anew because of that.
+        result(r#"{"tools":[]}"#),
         Play::Error(400, -32021, r#"{"requiredCapabilities":{"sampling":{}}}"#),
         result("{}"),
     ]
