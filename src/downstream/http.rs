@@ -125,7 +125,7 @@ pub struct NoEndpoint {
 impl Endpoint for NoEndpoint {
     fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let text = if request.uri().path().ends_with('/') {
-            "no such endpoint: paths are exact; leave out the `/` at the end of this one"
+            "no such endpoint: there is no toolset or server of this name here; leave out the `/` at the end"
         } else {
             "no such endpoint: there is no toolset or server of this name here"
         };

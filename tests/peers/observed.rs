@@ -265,8 +265,10 @@ fn conventional(read: &Value, told: &Value) {
     // Everything that is sent can be scraped, under the name that Prometheus has for it.
     for (name, metric) in told["metrics"].as_object().expect("an object") {
         let mut name = name.replace('.', "_");
-        if metric["unit"] == "s" {
-            name.push_str("_seconds");
+        match metric["unit"].as_str() {
+            Some("s") => name.push_str("_seconds"),
+            Some("By") => name.push_str("_bytes"),
+            _ => {}
         }
         let family = read["families"].get(&name);
         assert!(family.is_some(), "{name} is not scraped");
