@@ -195,10 +195,10 @@ impl http_body::Body for Tracked {
             }
         }
         pace.turn.to_client();
-        if let Some(flight) = &this.flight {
-            flight.watch().wrote_piece();
-        }
         let piece = pace.rest.split_to(pace.rest.len().min(PIECE));
+        if let Some(flight) = &this.flight {
+            flight.watch().wrote_piece(piece.len());
+        }
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

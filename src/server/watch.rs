@@ -26,8 +26,10 @@ const BODY_GRACE: u64 = 1_000;
 
 /// Frames of HTTP/2 that carry nothing, beyond what is made good: then the connection ends.
 pub(super) const IDLE_FRAMES: u32 = 10_000;
-/// How many of them a frame of a request, or a piece of an answer, makes good.
+/// How many of them a frame of a request, or one of an answer, makes good.
 const MADE_GOOD: u32 = 10;
+/// Bytes of one frame of an answer.
+const FRAME: usize = 16 << 10;
 
 /// Where the reading side of a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,9 +181,14 @@ impl Watch {
         }
     }
 
-    /// A piece of an answer went out over HTTP/2, to which clients say that they have room for more.
-    pub(super) fn wrote_piece(&self) {
-        self.read_frames(Seen { idle: 0, useful: 1 });
+    /// A piece of an answer goes out over HTTP/2: clients say that they have room for more, some of them after each few
+    /// kilobytes, of the stream and of the connection.
+    pub(super) fn wrote_piece(&self, bytes: usize) {
+        let frames = u32::try_from(bytes / FRAME).unwrap_or(u32::MAX);
+        self.read_frames(Seen {
+            idle: 0,
+            useful: frames.saturating_add(1),
+        });
     }
 
     /// Whether there came more frames that carry nothing than clients have use for (SECURITY 6, HTTP-9).
@@ -435,6 +442,31 @@ mod tests {
 
     fn after(seconds: u64) -> u64 {
         seconds * 1_000
+    }
+
+    /// Two for each four kilobytes, as the most eager clients do.
+    #[tokio::test]
+    async fn a_client_that_makes_room_after_each_few_kilobytes_may_read_for_ever() {
+        let watch = Watch::new(&ServerBounds::default());
+        for _ in 0..10_000 {
+            watch.wrote_piece(64 << 10);
+            watch.read_frames(Seen {
+                idle: 32,
+                useful: 0,
+            });
+        }
+        assert!(!watch.is_flooded());
+        // Nor one that hears small events.
+        for _ in 0..10_000 {
+            watch.wrote_piece(100);
+            watch.read_frames(Seen { idle: 3, useful: 0 });
+        }
+        assert!(!watch.is_flooded());
+        watch.read_frames(Seen {
+            idle: IDLE_FRAMES + 1,
+            useful: 0,
+        });
+        assert!(watch.is_flooded());
     }
 
     #[tokio::test(start_paused = true)]
