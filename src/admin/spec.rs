@@ -29,6 +29,7 @@ impl AdminSpec {
             target_bytes: 60 << 10,
             connections: 256,
             connections_per_peer: 256,
+            sheds: false,
             drain: Duration::from_secs(5),
             ..ServerBounds::default()
         }

@@ -98,6 +98,7 @@ impl Server {
                 most: bounds.connections_per_peer,
                 seated: Mutex::default(),
             }),
+            sheds: bounds.sheds,
         };
         tasks.spawn_orderly(acceptor.run(server.accepting.clone()));
         Ok(server)
@@ -166,6 +167,8 @@ struct Acceptor {
     connections: TaskTracker,
     total: Arc<Semaphore>,
     peers: Arc<Peers>,
+    /// See [`ServerBounds::sheds`](super::spec::ServerBounds::sheds).
+    sheds: bool,
 }
 
 impl Acceptor {
@@ -196,7 +199,7 @@ impl Acceptor {
             if self.total.available_permits() == 0 {
                 metrics::reached(Bound::Connections);
             }
-            while !memory::process().takes(Work::Connection) {
+            while self.sheds && !memory::process().takes(Work::Connection) {
                 metrics::reached(Bound::Memory);
                 sleep(ACCEPT_PAUSE).await;
             }

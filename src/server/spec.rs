@@ -48,6 +48,9 @@ pub struct ServerBounds {
     pub fields: usize,
     /// Connections at once: default 20,000; then accepting pauses.
     pub connections: usize,
+    /// Whether no connection is accepted while memory is short: default true. Operators, and who asks whether the process is
+    /// alive, are accepted all the same.
+    pub sheds: bool,
     /// Connections of one peer address: default 4,096; more are closed.
     pub connections_per_peer: usize,
     /// HTTP/2 streams of one connection: default 100.
@@ -84,6 +87,7 @@ impl Default for ServerBounds {
             head_bytes: 32 << 10,
             fields: 100,
             connections: 20_000,
+            sheds: true,
             connections_per_peer: 4_096,
             h2_streams: 100,
             h2_stream_window: 64 << 10,

@@ -5,11 +5,15 @@ use std::time::Duration;
 use http::Method;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
+use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 use usher::tasks::Tasks;
 
 use crate::{
-    harness::{Client, Play, Revision, Served, Upstream, eventually, open, text_result, tool},
+    harness::{
+        Client, Play, Revision, Served, Upstream, eventually, exchange, open, parse, text_result,
+        tool,
+    },
     splicing::UNSEEN,
 };
 
@@ -87,12 +91,20 @@ async fn listens(client: &Client) -> u16 {
 async fn rel_3_as_the_budget_fills_up_streams_then_requests_then_connections_are_refused_until_it_empties()
  {
     let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
-    let served = served(&notes, "").await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let admin = free.local_addr().unwrap();
+    drop(free);
+    let served = served(&notes, &format!("admin: {{ address: '{admin}' }}\n")).await;
+    let ready = async || {
+        let answer = exchange(admin, Method::GET, "/readyz", &[], b"").await;
+        (answer.status, parse(&answer.body)["reason"].clone())
+    };
     let modern = served.client(Revision::V2026_07_28).await;
     let legacy = served.client(Revision::V2025_11_25).await;
     let mut fillers = Fillers::begin(&served).await;
 
     fillers.fill(70).await;
+    assert_eq!(ready().await, (200, Value::Null));
     assert_eq!(modern.call("notes_t", "{}").await.text(), "called t");
     assert_eq!(listens(&modern).await, 200);
 
@@ -134,6 +146,7 @@ async fn rel_3_as_the_budget_fills_up_streams_then_requests_then_connections_are
         heard,
         "before any work is done"
     );
+    assert_eq!(ready().await, (503, "overloaded".into()));
     // What gives something up is heard.
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     assert_eq!(legacy.post(cancel, &[]).await.status, 202);
@@ -147,6 +160,11 @@ async fn rel_3_as_the_budget_fills_up_streams_then_requests_then_connections_are
             .then_some(())
     })
     .await;
+
+    // Operators are, and whoever asks whether the process is alive.
+    assert_eq!(ready().await, (503, "overloaded".into()));
+    let health = exchange(admin, Method::GET, "/healthz", &[], b"").await;
+    assert_eq!(health.status, 200);
 
     drop(fillers);
     eventually("all is taken again", async || {

@@ -107,6 +107,7 @@ pub(super) fn http(check: &mut Check<'_>, raw: &HttpBounds) -> ServerBounds {
             default.connections,
             (1, 1_000_000),
         ),
+        sheds: default.sheds,
         connections_per_peer: check.count(
             &at("connections_per_peer"),
             raw.connections_per_peer,
