@@ -109,7 +109,8 @@ impl Modern<'_> {
             id = id.detached();
             progress_token = progress_token.as_ref().map(Json::detached);
             capabilities = capabilities.detached();
-            params = params.detached();
+            // Addresses may be long, and nothing else bounds them.
+            params = params.detached().counted();
         }
         let caller = Caller {
             principal: inbound.identity.principal.clone(),

@@ -168,10 +168,20 @@ impl Json {
         }
     }
 
-    /// The same value in bytes of its own. For what is kept long: a slice keeps the whole buffer it was cut from.
+    /// The same value in bytes of its own. For what is kept long: a slice keeps the whole buffer it was cut from. It does not
+    /// count for the budget of memory: what is kept has a bound of its own, or is [`Json::counted`].
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self::plain(memory::process().counted(Bytes::copy_from_slice(&self.text)))
+        Self::plain(Bytes::copy_from_slice(&self.text))
+    }
+
+    /// The same value, counted for the budget of memory for as long as anybody holds a part of it.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        Self {
+            text: memory::process().counted(self.text),
+            ..self
+        }
     }
 
     /// Reads the value into a type; the type may borrow.

@@ -11,6 +11,7 @@ use super::UpstreamError;
 use crate::{
     catalog::{Listing, rules::CatalogBounds},
     json::{Json, Kind, Node},
+    memory,
     metrics::{Bound, reached},
     protocol::methods::ListKind,
 };
@@ -89,10 +90,11 @@ where
 }
 
 /// Items share their page's bytes; where they are less than half of it they are copied out, so that a long page is not
-/// kept alive for a few short items.
+/// kept alive for a few short items. So they are where the page counts for the budget of memory, which is for messages on
+/// their way: catalogs are kept, and have bounds of their own. What is around a page is less than it.
 fn let_go_of_page(page: &Json, items: &mut [Json]) {
     let used: usize = items.iter().map(Json::len).sum();
-    if used * 2 < page.len() {
+    if page.len() > memory::SMALL / 2 || used * 2 < page.len() {
         for item in items {
             // Each is one value of a valid text.
             *item = Json::composed(Bytes::copy_from_slice(item.bytes()));
@@ -293,6 +295,26 @@ mod tests {
         for page in [r#"{"tools":{}}"#, "{}", r#"{"tools":null}"#] {
             let drained = drained(CatalogBounds::default(), |_| page.to_owned()).await;
             assert!(matches!(drained, Err(UpstreamError::Protocol(_))), "{page}");
+        }
+    }
+
+    /// The budget of memory is for messages on their way.
+    #[tokio::test]
+    async fn a_catalog_that_is_kept_does_not_count_as_a_message() {
+        let most = memory::SMALL / 2 - r#"{"tools":[{"name":""}]}"#.len();
+        for (length, shared) in [(most, true), (most + 1, false), (4 * most, false)] {
+            let text = format!(r#"{{"tools":[{{"name":"{}"}}]}}"#, "x".repeat(length));
+            let page = Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap();
+            let whole = page.bytes().as_ptr_range();
+            let bounds = CatalogBounds::default();
+            let listing = drain(ListKind::Tools, &bounds, |_| {
+                std::future::ready(Ok(page.clone()))
+            })
+            .await
+            .unwrap();
+            let item = &listing.items[0];
+            assert_eq!(whole.contains(&item.bytes().as_ptr()), shared, "{length}");
+            assert_eq!(item.len(), length + 11);
         }
     }
 }
