@@ -199,8 +199,10 @@ impl Acceptor {
             if self.total.available_permits() == 0 {
                 metrics::reached(Bound::Connections);
             }
-            while self.sheds && !memory::process().takes(Work::Connection) {
+            if self.is_short_of_memory() {
                 metrics::reached(Bound::Memory);
+            }
+            while self.is_short_of_memory() {
                 sleep(ACCEPT_PAUSE).await;
             }
             let Ok(seat) = Arc::clone(&self.total).acquire_owned().await else {
@@ -222,6 +224,10 @@ impl Acceptor {
                 }
             }
         }
+    }
+
+    fn is_short_of_memory(&self) -> bool {
+        self.sheds && !memory::process().takes(Work::Connection)
     }
 
     fn start(&self, stream: TcpStream, address: SocketAddr, seats: (OwnedSemaphorePermit, Seat)) {

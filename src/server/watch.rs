@@ -62,6 +62,8 @@ pub(super) struct Watch {
     refused: AtomicU64,
     /// Frames of HTTP/2 that carried nothing, less what others made good.
     idle_frames: AtomicU32,
+    /// Whether they once were too many.
+    flooded: AtomicBool,
     /// The framing of a body broke: no answer may promise another one.
     broken: AtomicBool,
     /// Whether the server has told it to finish.
@@ -130,6 +132,7 @@ impl Watch {
             calls: AtomicU32::new(0),
             refused: AtomicU64::new(0),
             idle_frames: AtomicU32::new(0),
+            flooded: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             finishing: AtomicBool::new(false),
             turns: Mutex::default(),
@@ -173,11 +176,15 @@ impl Watch {
 
     /// Takes note of frames of HTTP/2 that were read.
     pub(super) fn read_frames(&self, seen: Seen) {
-        let before = self.idle_frames.load(Relaxed);
-        let after = (before.saturating_add(seen.idle))
-            .saturating_sub(seen.useful.saturating_mul(MADE_GOOD));
-        if after != before {
-            self.idle_frames.store(after, Relaxed);
+        let (idle, good) = (seen.idle, seen.useful.saturating_mul(MADE_GOOD));
+        let mut after = 0;
+        // Answers go out in tasks of their own.
+        let _ = self.idle_frames.fetch_update(Relaxed, Relaxed, |before| {
+            after = before.saturating_add(idle).saturating_sub(good);
+            (after != before).then_some(after)
+        });
+        if after > IDLE_FRAMES {
+            self.flooded.store(true, Relaxed);
         }
     }
 
@@ -191,9 +198,10 @@ impl Watch {
         });
     }
 
-    /// Whether there came more frames that carry nothing than clients have use for (SECURITY 6, HTTP-9).
+    /// Whether there came more frames that carry nothing than clients have use for (SECURITY 6, HTTP-9). Then bytes that came
+    /// are missing, so that nothing makes it good again.
     pub(super) fn is_flooded(&self) -> bool {
-        self.idle_frames.load(Relaxed) > IDLE_FRAMES
+        self.flooded.load(Relaxed)
     }
 
     /// The framing of the body being read broke.
@@ -462,11 +470,13 @@ mod tests {
             watch.read_frames(Seen { idle: 3, useful: 0 });
         }
         assert!(!watch.is_flooded());
-        watch.read_frames(Seen {
-            idle: IDLE_FRAMES + 1,
-            useful: 0,
-        });
-        assert!(watch.is_flooded());
+        let watch = Watch::new(&ServerBounds::default());
+        for (idle, flooded) in [(IDLE_FRAMES, false), (1, true)] {
+            watch.read_frames(Seen { idle, useful: 0 });
+            assert_eq!(watch.is_flooded(), flooded);
+        }
+        watch.wrote_piece(64 << 20);
+        assert!(watch.is_flooded(), "bytes that came are missing");
     }
 
     #[tokio::test(start_paused = true)]
