@@ -57,7 +57,7 @@ pub struct Report {
     /// The last record that one of them covers; what is after it is chained and not signed.
     pub signed: u64,
     /// Records before that one which none of them covers, first and last of each run, the first runs of them: whoever wrote them
-    /// died before it signed them, and what was signed later only goes on from them.
+    /// died before it signed them, or gave up the segment, and what was signed later only goes on from them.
     pub gaps: Vec<(u64, u64)>,
     /// How many records all such runs have.
     pub in_gaps: u64,
@@ -91,6 +91,8 @@ struct Verifier<'a> {
     /// By the last record that they cover: of one number there may be several, where a segment was given up.
     outside: BTreeMap<u64, Vec<Elsewhere<'a>>>,
     report: Report,
+    /// All runs of [`Report::gaps`]: one for each life that ended without an end.
+    gaps: Vec<(u64, u64)>,
     last: Option<Place>,
     boot: String,
     /// Over the records since the last checkpoint; `None` where it cannot be known, or where a fault was told already.
@@ -127,6 +129,7 @@ impl<'a> Verifier<'a> {
             keys,
             outside,
             report: Report::default(),
+            gaps: Vec::new(),
             last: None,
             boot: String::new(),
             tree: None,
@@ -298,6 +301,9 @@ impl<'a> Verifier<'a> {
             return;
         }
         self.retained = self.retained.filter(|seq| *seq <= from);
+        // What was signed with records that were given up was read, and is signed.
+        self.report.signed = self.report.signed.min(from);
+        self.gaps.retain(|(first, _)| *first <= from);
         // What is written again may be as was kept elsewhere, where what was given up is not; and what was is no record now.
         self.report.outside = self.report.outside.map(|seq| seq.min(from));
         let faults = &mut self.report.faults;
@@ -376,12 +382,8 @@ impl<'a> Verifier<'a> {
     /// Notes what is not signed before a checkpoint that begins with this record.
     fn gap(&mut self, begin: u64) {
         let first = (self.report.signed + 1).max(self.report.first);
-        if begin <= first {
-            return;
-        }
-        self.report.in_gaps += begin - first;
-        if self.report.gaps.len() < FAULTS {
-            self.report.gaps.push((first, begin - 1));
+        if begin > first {
+            self.gaps.push((first, begin - 1));
         }
     }
 
@@ -463,6 +465,10 @@ impl<'a> Verifier<'a> {
             );
         }
         self.report.last = self.last;
+        let records = |(first, last): &(u64, u64)| last + 1 - first;
+        self.report.in_gaps = self.gaps.iter().map(records).sum();
+        self.gaps.truncate(FAULTS);
+        self.report.gaps = self.gaps;
         self.report
     }
 }

@@ -370,6 +370,49 @@ fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
     );
 }
 
+/// SECURITY AUD-3, AUD-7: what was given up is signed by nobody once it is written again.
+#[test]
+fn no_more_counts_as_signed_than_what_is_left_of_a_segment_that_was_given_up() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let faulty = Arc::new(Faulty::default());
+    let disk = Arc::new(Shared(faulty.clone()));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+    faulty.keeps.store(true, Relaxed);
+    let report = || verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    let more = |log: &mut Log, records: usize, signs: bool, fails: bool| {
+        for n in 0..records {
+            log.append(&[happened(n)].into()).unwrap();
+        }
+        if signs {
+            log.sign().unwrap();
+        }
+        faulty.lying.store(usize::from(fails), Relaxed);
+        sync(log);
+        report()
+    };
+    let signed = more(&mut log, 3, true, false).signed;
+    let durable = more(&mut log, 2, false, false).last.unwrap().seq;
+    assert!(signed < durable);
+    // They are signed with others that are given up, and those alone are not signed any more.
+    let now = more(&mut log, 3, true, true);
+    assert_eq!((now.faults, now.gaps), (vec![], vec![]));
+    assert_eq!(now.signed, durable);
+    let now = more(&mut log, 1, true, false);
+    assert_eq!((now.faults, now.gaps, now.in_gaps), (vec![], vec![], 0));
+    // Those that nobody had signed yet stay so.
+    let signed = now.signed;
+    let durable = more(&mut log, 2, false, false).last.unwrap().seq;
+    let now = more(&mut log, 2, false, true);
+    assert_eq!((now.signed, now.gaps), (signed, vec![]));
+    let now = more(&mut log, 1, true, false);
+    assert_eq!(now.faults, []);
+    assert_eq!(now.gaps, [(signed + 1, durable)]);
+    assert_eq!(now.in_gaps, durable - signed);
+}
+
 /// SECURITY AUD-7, AUD-10: such a segment holds more than the log goes on from.
 #[test]
 fn the_removal_of_a_segment_that_was_given_up_is_recorded_by_where_the_next_goes_on() {
