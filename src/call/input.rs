@@ -3,9 +3,12 @@
 //! Asking is an outcome and answering is another call. A legacy server's own requests take this shape in its peer, a legacy
 //! client is asked with requests of ours by its dialect, and everything between knows one shape only.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::{mpsc, watch};
@@ -113,7 +116,18 @@ impl Aside {
     /// The next event; `None` when somebody goes on with the exchange, or nobody can. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Event> {
         let event = self.events.recv().await?;
-        Some(self.lenses.iter().fold(event, |event, lens| lens.0(event)))
+        Some(self.seen(event))
+    }
+
+    /// What has happened and was not told yet; nothing is waited for.
+    pub fn rest(&mut self) -> VecDeque<Event> {
+        let events = std::iter::from_fn(|| self.events.try_recv().ok());
+        let events: Vec<_> = events.collect();
+        events.into_iter().map(|event| self.seen(event)).collect()
+    }
+
+    fn seen(&self, event: Event) -> Event {
+        self.lenses.iter().fold(event, |event, lens| lens.0(event))
     }
 }
 

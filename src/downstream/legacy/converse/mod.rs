@@ -171,6 +171,8 @@ enum Phase {
 enum Next {
     Wait(Round),
     Call(Call),
+    /// The call that was made again has come to this.
+    Take(Result<Reply, Error>),
     End,
 }
 
@@ -201,38 +203,41 @@ impl Talking {
                             let call = self.unrolled.backing.service.call(Box::new(call.clone()));
                             self.phase = Phase::Calling(call);
                         }
+                        Next::Take(_) => match std::mem::replace(next, Next::End) {
+                            Next::Take(Ok(Reply::Stream(stream))) => {
+                                self.phase = Phase::Reading(stream);
+                            }
+                            Next::Take(Ok(Reply::Done(Outcome::InputRequired(required)))) => {
+                                self.phase = Phase::Asked(required);
+                            }
+                            Next::Take(Ok(Reply::Done(outcome))) => return Turn::End(Ok(outcome)),
+                            Next::Take(Err(error)) => return Turn::End(Err(error)),
+                            Next::Wait(_) | Next::Call(_) | Next::End => {}
+                        },
                         Next::End => return Turn::End(Err(Error::InputRefused)),
                     }
                 }
+                // What came while the client was asked came first, also what came at the very end.
                 Phase::Calling(call) => {
                     let reply = tokio::select! {
+                        biased;
                         Some(event) = aside(&mut self.unrolled.aside) => return Turn::Event(event),
                         reply = call => reply,
                     };
-                    match reply {
-                        Ok(Reply::Stream(stream)) => self.phase = Phase::Reading(stream),
-                        Ok(Reply::Done(Outcome::InputRequired(required))) => {
-                            self.phase = Phase::Asked(required);
-                        }
-                        Ok(Reply::Done(outcome)) => return Turn::End(Ok(outcome)),
-                        Err(error) => return Turn::End(Err(error)),
-                    }
+                    self.phase = self.unrolled.take(reply);
                 }
                 Phase::Reading(stream) => {
-                    // What came while the client was asked came first.
                     let step = tokio::select! {
                         biased;
                         Some(event) = aside(&mut self.unrolled.aside) => return Turn::Event(event),
                         step = stream.next() => step,
                     };
-                    match step {
+                    let reply = match step {
                         Some(Step::Event(event)) => return Turn::Event(event),
-                        Some(Step::Outcome(Outcome::InputRequired(required))) => {
-                            self.phase = Phase::Asked(required);
-                        }
-                        Some(Step::Outcome(outcome)) => return Turn::End(Ok(outcome)),
-                        None => return Turn::End(Err(Error::Deadline)),
-                    }
+                        Some(Step::Outcome(outcome)) => Ok(Reply::Done(outcome)),
+                        None => Err(Error::Deadline),
+                    };
+                    self.phase = self.unrolled.take(reply);
                 }
             }
         }
@@ -341,6 +346,12 @@ impl Unrolled {
             return (notices, Some(Next::End));
         }
         (notices, Some(Next::Call(self.again(round))))
+    }
+
+    /// What the call that was made again has come to, once all is told that happened before.
+    fn take(&mut self, reply: Result<Reply, Error>) -> Phase {
+        let untold = self.aside.as_mut().map(Aside::rest).unwrap_or_default();
+        Phase::Telling(untold, Next::Take(reply))
     }
 
     /// The call once more, with the answers of this round and no other (PROTOCOL G10).

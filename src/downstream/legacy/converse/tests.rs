@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -44,18 +44,17 @@ struct Scene {
     held: CancellationToken,
     /// Tells of what becomes of that.
     meanwhile: Option<watch::Sender<Meanwhile>>,
+    /// What happens there while the client is asked.
+    aside: mpsc::Sender<Event>,
 }
 
 impl Scene {
     fn of(first: InputRequired, then: Vec<Outcome>, left: Duration) -> Self {
         let held = CancellationToken::new();
         let (meanwhile, told) = watch::channel(Meanwhile::default());
+        let (aside, events) = mpsc::channel(8);
         let first = InputRequired {
-            hold: Some(Hold::new(
-                held.clone(),
-                told,
-                tokio::sync::mpsc::channel(1).1,
-            )),
+            hold: Some(Hold::new(held.clone(), told, events)),
             ..first
         };
         let calls = Arc::<Mutex<Vec<Call>>>::default();
@@ -93,6 +92,7 @@ impl Scene {
             talk,
             held,
             meanwhile: Some(meanwhile),
+            aside,
         }
     }
 
@@ -241,6 +241,34 @@ async fn a_call_that_went_on_is_not_let_go_of_beside() {
     assert!(!scene.held.is_cancelled());
     scene.calls.lock().unwrap().clear();
     assert!(scene.held.is_cancelled());
+}
+
+#[tokio::test]
+async fn what_happens_at_the_last_moment_is_told_before_the_outcome() {
+    let asks_again = vec![Outcome::InputRequired(required(FORM))];
+    for then in [vec![], asks_again] {
+        let again = !then.is_empty();
+        let mut scene = Scene::of(required(FORM), then, MINUTE);
+        let question = scene.question().await;
+        assert!(scene.answer(&question, Ok(json(r#"{"action":"accept","content":{}}"#))));
+        for n in 0..8 {
+            let event = Event::Progress(json(&format!(r#"{{"progress":{n}}}"#)));
+            scene.aside.try_send(event).unwrap();
+        }
+        for n in 0..8 {
+            match scene.talk.next().await {
+                Some(Turn::Event(Event::Progress(told))) => {
+                    assert_eq!(told.as_str(), format!(r#"{{"progress":{n}}}"#));
+                }
+                _ => panic!("event {n} was lost"),
+            }
+        }
+        if again {
+            scene.question().await;
+        } else {
+            assert!(scene.end().await.is_ok());
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
