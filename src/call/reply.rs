@@ -77,6 +77,13 @@ pub struct ServerCard {
     pub ttl_millis: u64,
 }
 
+impl ServerCard {
+    /// Whether the server has log messages, whose level can be set.
+    pub fn logs(&self) -> bool {
+        self.capabilities.root().member("logging").is_some()
+    }
+}
+
 /// Something that happens before the outcome.
 #[derive(Debug, Clone)]
 pub enum Event {

@@ -8,7 +8,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU8, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -73,6 +73,10 @@ struct Kept {
     begun: AtomicBool,
     // Held for moments, and as a rule by one task alone.
     facts: Mutex<Facts>,
+    /// The trail that this one renews: that of the request, by which the gateway ends whatever runs for it.
+    renews: Option<Arc<Self>>,
+    /// Why the gateway ended the request, where it did so before its outcome; of one that renews another, that one knows.
+    cut: AtomicU8,
 }
 
 /// What is known of a call beside what it carries.
@@ -90,8 +94,6 @@ pub struct Facts {
     pub approved: Option<Arc<Approved>>,
     /// How far its permission is.
     pub decision: Decision,
-    /// Why the gateway ended it, where it did so before its outcome.
-    pub cut: Option<Cut>,
     /// How often it was sent to its upstream.
     pub attempts: u32,
     /// The HTTP status of the upstream's last answer, where it has one.
@@ -112,6 +114,20 @@ pub enum Cut {
 }
 
 impl Cut {
+    const ALL: [Self; 3] = [Self::Stopping, Self::Expired, Self::Revoked];
+
+    /// One that stands for it; zero for none.
+    const fn number(why: Option<Self>) -> u8 {
+        match why {
+            None => 0,
+            Some(why) => why as u8 + 1,
+        }
+    }
+
+    fn of(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
     /// The reason word, which the client hears too.
     pub const fn reason(self) -> &'static str {
         match self {
@@ -171,6 +187,8 @@ impl Trail {
             lead: OnceLock::new(),
             begun: AtomicBool::new(false),
             facts: Mutex::default(),
+            renews: None,
+            cut: AtomicU8::new(0),
         })))
     }
 
@@ -183,8 +201,17 @@ impl Trail {
     /// A new one of the same origin, for a call that is made once more.
     #[must_use]
     pub fn renewed(&self) -> Self {
-        let kept = self.0.as_ref();
-        kept.map_or(Self::NONE, |kept| Self::of(kept.origin.clone()))
+        let Some(kept) = &self.0 else {
+            return Self::NONE;
+        };
+        Self(Some(Arc::new(Kept {
+            origin: kept.origin.clone(),
+            lead: OnceLock::new(),
+            begun: AtomicBool::new(false),
+            facts: Mutex::default(),
+            renews: Some(kept.renews.as_ref().unwrap_or(kept).clone()),
+            cut: AtomicU8::new(0),
+        })))
     }
 
     /// Whether somebody reads it.
@@ -222,9 +249,17 @@ impl Trail {
         }
     }
 
-    /// Notes that the gateway ends the call, if nothing else does first.
+    /// Notes that the gateway ends the request, if nothing else does first.
     pub fn cut(&self, why: Option<Cut>) {
-        self.note(|facts| facts.cut = why);
+        if let Some(kept) = &self.0 {
+            kept.of_request().cut.store(Cut::number(why), Relaxed);
+        }
+    }
+
+    /// Why the gateway ended the request, where it did.
+    pub fn is_cut(&self) -> Option<Cut> {
+        let kept = self.0.as_ref()?;
+        Cut::of(kept.of_request().cut.load(Relaxed))
     }
 
     /// Reads what was noted until now. Nothing is noted meanwhile.
@@ -237,6 +272,11 @@ impl Trail {
 }
 
 impl Kept {
+    /// That of the request.
+    fn of_request(&self) -> &Self {
+        self.renews.as_deref().unwrap_or(self)
+    }
+
     /// Whoever panicked while noting left facts that are whole.
     fn facts(&self) -> MutexGuard<'_, Facts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -270,6 +310,20 @@ mod tests {
         assert!(!renewed.begin());
         let listener = renewed.origin().map(|origin| origin.listener);
         assert_eq!(listener, Some(Listener::Stdio));
+    }
+
+    #[test]
+    fn the_end_of_a_request_is_the_end_of_whatever_runs_for_it() {
+        let trail = Trail::of(Origin::default());
+        let renewed = trail.renewed().renewed();
+        assert_eq!(renewed.is_cut(), None);
+        for why in Cut::ALL {
+            trail.cut(Some(why));
+            assert_eq!(renewed.is_cut(), Some(why));
+            assert_eq!(trail.is_cut(), Some(why));
+        }
+        renewed.cut(None);
+        assert_eq!(trail.is_cut(), None);
     }
 
     #[test]

@@ -158,10 +158,7 @@ fn post(
         };
         inbound.body = match read {
             Ok(body) => body,
-            Err(refusal) => {
-                door.note(inbound.address, unread(refusal.status()));
-                return refusal;
-            }
+            Err(unread) => return unread.noted(door, inbound.address),
         };
         let answer = door.accept(inbound).await;
         let scopes = match &answer {
@@ -182,36 +179,79 @@ fn proxy(peer: Peer) -> Option<IpAddr> {
     (proxy != peer.client).then_some(proxy)
 }
 
+/// A message that was not read.
+pub(super) struct Unread {
+    answer: Response<Body>,
+    early: Option<Early>,
+}
+
+impl Unread {
+    /// In a status and nothing else.
+    fn unsaid(status: StatusCode, reason: &'static str) -> Self {
+        Self {
+            answer: empty(status),
+            early: Some(Early::unsaid(reason)),
+        }
+    }
+
+    fn no_memory() -> Self {
+        let problem = Problem::no_memory(None);
+        Self {
+            early: problem.early,
+            answer: one(problem.into()),
+        }
+    }
+
+    /// The same, as the last of its connection: of the request there is more to come, which is not read.
+    fn cut_off(mut self) -> Self {
+        let close = HeaderValue::from_static("close");
+        self.answer.headers_mut().insert(header::CONNECTION, close);
+        self
+    }
+
+    /// Its answer, once it is noted.
+    pub(super) fn noted(self, door: &Door, address: Option<IpAddr>) -> Response<Body> {
+        door.note(address, self.early);
+        self.answer
+    }
+}
+
 /// The body of a POST that may hold a message, or its refusal by headers alone, size or time (SECURITY HTTP-6, HTTP-10).
 pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Incoming,
     bounds: &ServerBounds,
-) -> Result<Bytes, Response<Body>> {
+) -> Result<Bytes, Unread> {
     let json = headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|value| is_json(value.as_bytes()));
     if !json || headers.contains_key(header::CONTENT_ENCODING) {
-        return Err(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(Unread::unsaid(status, "unsupported_media_type"));
     }
     // What is small is read all the same: a cancellation or an answer makes room.
     if !is_small(&body) && !memory::process().takes(Work::Request) {
-        return Err(cut_off(one(Problem::no_memory(None).into())));
+        return Err(Unread::no_memory().cut_off());
     }
     read_body(body, bounds).await.map_err(|error| {
-        match error {
-            BodyError::TooLarge { .. } => metrics::reached(Bound::HttpBody),
-            BodyError::TooSlow => metrics::reached(Bound::BodyTime),
-            // Counted where it is found.
-            BodyError::NoMemory(_) | BodyError::Broken(_) => {}
-        }
-        let answer = match error {
-            BodyError::NoMemory(_) => one(Problem::no_memory(None).into()),
-            BodyError::TooLarge { .. } | BodyError::TooSlow | BodyError::Broken(_) => {
-                empty(error.status())
+        let status = error.status();
+        let unread = match error {
+            BodyError::TooLarge { .. } => {
+                metrics::reached(Bound::HttpBody);
+                Unread::unsaid(status, "body_too_large")
             }
+            BodyError::TooSlow => {
+                metrics::reached(Bound::BodyTime);
+                Unread::unsaid(status, "body_too_slow")
+            }
+            BodyError::NoMemory(_) => Unread::no_memory(),
+            // The client went away in the middle of it.
+            BodyError::Broken(_) => Unread {
+                answer: empty(status),
+                early: None,
+            },
         };
-        cut_off(answer)
+        unread.cut_off()
     })
 }
 
@@ -219,26 +259,6 @@ pub(super) async fn read_message(
 fn is_small(body: &Incoming) -> bool {
     let said = http_body::Body::size_hint(body).upper();
     said.is_some_and(|bytes| bytes <= memory::SMALL as u64)
-}
-
-/// The same, as the last of its connection: of the request there is more to come, which is not read.
-fn cut_off(mut answer: Response<Body>) -> Response<Body> {
-    let close = HeaderValue::from_static("close");
-    answer.headers_mut().insert(header::CONNECTION, close);
-    answer
-}
-
-/// Why a body was not read.
-pub(super) fn unread(status: StatusCode) -> Option<Early> {
-    let reason = match status {
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
-        StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
-        StatusCode::REQUEST_TIMEOUT => "body_too_slow",
-        StatusCode::SERVICE_UNAVAILABLE => "overloaded",
-        // The client went away in the middle of it.
-        _ => return None,
-    };
-    Some(Early::unsaid(reason))
 }
 
 /// The answer to whom `door` does not take, noted where it is a refusal.
@@ -339,9 +359,6 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
         Ok(session) => session,
         Err(problem) => return turned_away(door, inbound.address, problem),
     };
-    if !memory::process().takes(Work::Stream) {
-        return turned_away(door, inbound.address, Problem::no_memory(None));
-    }
     let headers = inbound.headers.as_ref();
     let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
     let reader = match last {
@@ -349,6 +366,8 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
             let id = id.to_str().unwrap_or_default();
             session.resume(&door.backing.tasks, id).map_err(not_resumed)
         }
+        // Whoever fetches an answer makes room, and is let through.
+        Some(_) | None if !memory::process().takes(Work::Stream) => Err(Problem::no_memory(None)),
         Some(_) | None => session.open(&door.backing.tasks).ok_or_else(|| {
             let error = RpcError::new(codes::OVERLOADED, "too many open streams in this session");
             Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited")

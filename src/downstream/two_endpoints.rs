@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::{
     Accepts, Door, RpcError,
     channel::Channel,
-    http::{not_acceptable, read_message, turned_away, unread, with_signs_of_life, wrong_method},
+    http::{not_acceptable, read_message, turned_away, with_signs_of_life, wrong_method},
     legacy::random_id,
     problem::Problem,
     proof::while_proved,
@@ -177,10 +177,7 @@ impl Endpoint for MessagesEndpoint {
             let address = Some(peer.client);
             let body = match read_message(&head.headers, body, &bounds).await {
                 Ok(body) => body,
-                Err(refusal) => {
-                    door.note(address, unread(refusal.status()));
-                    return refusal;
-                }
+                Err(unread) => return unread.noted(door, address),
             };
             let taken = match channel {
                 Some(channel) => channel.take(&identity, body).await,

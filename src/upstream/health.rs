@@ -159,6 +159,7 @@ impl Circuit {
                 | UpstreamError::Credential(_)
                 | UpstreamError::Redirect
                 | UpstreamError::TooLarge(_)
+                | UpstreamError::NoMemory
                 | UpstreamError::RequestTooLarge
                 | UpstreamError::NeedsCapabilities(_)
                 | UpstreamError::CannotVisit

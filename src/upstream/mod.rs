@@ -150,9 +150,12 @@ pub enum UpstreamError {
     /// Answered with a redirect, which is never followed (SECURITY EGR-3).
     #[error("answered with a redirect")]
     Redirect,
-    /// A message over its size bound, or over what there is memory for now.
+    /// A message over its size bound.
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
+    /// There is no memory for its answer now (SECURITY 6).
+    #[error("there was no memory for its answer")]
+    NoMemory,
     /// HTTP 413: the upstream takes no request of this size.
     #[error("takes no request of this size")]
     RequestTooLarge,
@@ -175,8 +178,9 @@ pub enum UpstreamError {
 }
 
 impl From<memory::Full> for UpstreamError {
-    fn from(full: memory::Full) -> Self {
-        Self::too_large(Bound::Memory, full.left)
+    fn from(_: memory::Full) -> Self {
+        metrics::reached(Bound::Memory);
+        Self::NoMemory
     }
 }
 
@@ -222,6 +226,7 @@ impl UpstreamError {
             }),
             // Counted where it is found, which knows of what it is one too many.
             Self::TooLarge(_)
+            | Self::NoMemory
             | Self::Unavailable { .. }
             | Self::Protocol(_)
             | Self::Undeclared(_)
@@ -250,6 +255,7 @@ impl UpstreamError {
             | Self::Credential(_)
             | Self::Redirect
             | Self::TooLarge(_)
+            | Self::NoMemory
             | Self::Overloaded
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
@@ -271,7 +277,7 @@ impl UpstreamError {
             Self::Redirect => "upstream_redirect",
             Self::TooLarge(_) => "upstream_too_large",
             Self::RequestTooLarge => "upstream_request_too_large",
-            Self::Overloaded => "overloaded",
+            Self::Overloaded | Self::NoMemory => "overloaded",
             Self::NeedsCapabilities(_) | Self::CannotVisit => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
         }
@@ -361,6 +367,7 @@ impl UpstreamError {
             | Self::Credential(_)
             | Self::Redirect
             | Self::TooLarge(_)
+            | Self::NoMemory
             | Self::RequestTooLarge
             | Self::Overloaded
             | Self::NeedsCapabilities(_)
@@ -388,6 +395,7 @@ impl UpstreamError {
             | Self::Credential(_)
             | Self::Redirect
             | Self::TooLarge(_)
+            | Self::NoMemory
             | Self::Overloaded
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit

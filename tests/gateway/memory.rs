@@ -10,6 +10,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 use usher::tasks::Tasks;
 
 use crate::{
+    audit::events,
     harness::{
         Client, Play, Revision, Served, Upstream, eventually, exchange, open, parse, text_result,
         tool,
@@ -31,7 +32,7 @@ const ANY: [(&str, &str); 2] = [
 async fn served(notes: &Upstream, more: &str) -> Served {
     let place = notes.place();
     let served = Served::start(&format!(
-        "bounds: {{ memory: 64MiB }}\naudit: off\n{more}upstreams: {{ notes: {{ {place} }} }}\n"
+        "bounds: {{ memory: 64MiB }}\n{more}upstreams: {{ notes: {{ {place} }} }}\n"
     ))
     .await;
     let client = served.client(Revision::V2026_07_28).await;
@@ -94,7 +95,13 @@ async fn rel_3_as_the_budget_fills_up_streams_then_requests_then_connections_are
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let admin = free.local_addr().unwrap();
     drop(free);
-    let served = served(&notes, &format!("admin: {{ address: '{admin}' }}\n")).await;
+    let records = tempfile::tempdir().unwrap();
+    let directory = records.path().display();
+    let served = served(
+        &notes,
+        &format!("audit: {{ dir: '{directory}' }}\nadmin: {{ address: '{admin}' }}\n"),
+    )
+    .await;
     let ready = async || {
         let answer = exchange(admin, Method::GET, "/readyz", &[], b"").await;
         (answer.status, parse(&answer.body)["reason"].clone())
@@ -129,6 +136,7 @@ async fn rel_3_as_the_budget_fills_up_streams_then_requests_then_connections_are
     })
     .await;
     let heard = notes.heard("tools/call").len();
+    let mut large_ones = Vec::new();
     for client in [&modern, &legacy] {
         let refused = client.call("notes_t", "{}").id("9").await;
         assert_eq!(refused.status, 503);
@@ -140,6 +148,7 @@ async fn rel_3_as_the_budget_fills_up_streams_then_requests_then_connections_are
         let refused = client.call("notes_t", &large).await;
         assert_eq!((refused.status, refused.id()), (503, None));
         assert_eq!(refused.headers["connection"], "close");
+        large_ones.push(refused.error()["data"]["ref"].clone());
     }
     assert_eq!(
         notes.heard("tools/call").len(),
@@ -173,13 +182,26 @@ async fn rel_3_as_the_budget_fills_up_streams_then_requests_then_connections_are
     })
     .await;
     assert_eq!(listens(&modern).await, 200);
+
+    // Of each that was refused a record says so.
+    let named = |wanted: &Value| {
+        let told = events(records.path()).into_iter();
+        let mut refs = told.flat_map(|event| {
+            let refs = event["detail"]["refs"].as_array();
+            refs.cloned().unwrap_or_default()
+        });
+        refs.any(|told| told == *wanted)
+    };
+    for refused in large_ones {
+        eventually("it is recorded", async || named(&refused).then_some(())).await;
+    }
 }
 
 #[tokio::test]
 async fn rel_3_results_that_nobody_reads_count_until_whoever_asked_is_gone_and_what_there_is_no_room_for_is_an_error()
  {
     let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
-    let served = served(&notes, &format!("{UNSEEN}\n")).await;
+    let served = served(&notes, &format!("audit: off\n{UNSEEN}\n")).await;
     let client = served.client(Revision::V2026_07_28).await;
     // More than what the system takes of it for a client that does not read.
     notes.now_on("tools/call", |_| {
@@ -214,9 +236,11 @@ async fn rel_3_results_that_nobody_reads_count_until_whoever_asked_is_gone_and_w
     };
     assert_eq!(unread.len(), 2, "{refused:?}");
     let text = refused.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains(r#""overloaded""#), "{text}");
     assert!(
-        String::from_utf8_lossy(&text).contains("upstream_too_large"),
-        "{text:?}"
+        text.contains("the gateway has no memory for the answer of the server `notes` now; whether the call took effect is unknown"),
+        "{text}"
     );
     drop(unread);
     tasks.stop();

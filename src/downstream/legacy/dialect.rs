@@ -15,7 +15,7 @@ use super::{
     words::Words,
 };
 use crate::{
-    call::{Caller, LogLevel, Op, Outcome, Reply, ServerCard, Trail},
+    call::{CallId, Caller, LogLevel, Op, Outcome, Reply, ServerCard, Trail},
     downstream::{
         Answer, Door, Inbound, Next, Told,
         exchange::{Exchange, Wording},
@@ -27,7 +27,6 @@ use crate::{
     json::{Json, Node},
     jsonrpc::{Frame, Notification, Request, RequestId, Response, RpcError, encode},
     protocol::{ClientCapabilities, Era, Revision, codes, methods, mirror},
-    stack::Error,
 };
 
 /// The most bytes of what a client says that it can do: what is known of that is a few hundred.
@@ -230,8 +229,8 @@ impl<'a> Legacy<'a> {
             head.as_ref(),
             Some(methods::INITIALIZE),
         );
-        let card = match self.card(&session, inbound.address, trail).await {
-            Ok(card) => card,
+        let card = match self.card(&session, (inbound.address, trail)).await {
+            Ok((card, _)) => card,
             Err(problem) => {
                 self.door.sessions.end(&session);
                 let id = Some(request.id.clone());
@@ -368,7 +367,15 @@ impl<'a> Legacy<'a> {
                     let text = "`params.level` is no log level";
                     in_band(codes::INVALID_PARAMS, text, "invalid_params")
                 })?;
-                self.offers(session, "logging", came).await?;
+                let (card, call) = self
+                    .card(session, came)
+                    .await
+                    .map_err(Problem::in_session)?;
+                if !card.logs() {
+                    let text = "this endpoint does not offer the method";
+                    let refused = in_band(codes::METHOD_NOT_FOUND, text, "method_not_found");
+                    return Err(refused.about(call));
+                }
                 session.log_at(level);
                 Ok(())
             }
@@ -389,32 +396,13 @@ impl<'a> Legacy<'a> {
         }
     }
 
-    /// Whether the session's endpoint offers a capability.
-    async fn offers(
-        &self,
-        session: &Session,
-        capability: &str,
-        (address, trail): (Option<IpAddr>, Trail),
-    ) -> Result<(), Problem> {
-        let card = match self.card(session, address, trail).await {
-            Ok(card) => Some(card),
-            Err(problem) if problem.retry.is_some() => return Err(problem),
-            Err(_) => None,
-        };
-        if card.is_some_and(|card| card.capabilities.root().member(capability).is_some()) {
-            return Ok(());
-        }
-        let text = "this endpoint does not offer the method";
-        Err(in_band(codes::METHOD_NOT_FOUND, text, "method_not_found"))
-    }
-
-    /// What the session's endpoint offers, if it is there and may be asked now. A refusal is nobody's yet.
+    /// What the session's endpoint offers, if it is there and may be asked now, and the call that asked. A refusal is nobody's
+    /// yet.
     async fn card(
         &self,
         session: &Session,
-        address: Option<IpAddr>,
-        trail: Trail,
-    ) -> Result<ServerCard, Problem> {
+        (address, trail): (Option<IpAddr>, Trail),
+    ) -> Result<(ServerCard, CallId), Problem> {
         let mut call = session.call(
             &session.identity(),
             Op::Discover,
@@ -424,15 +412,15 @@ impl<'a> Legacy<'a> {
         (call.address, call.trail) = (address, trail);
         let number = call.id;
         match self.door.backing.service.call(call).await {
-            Ok(Reply::Done(Outcome::Card(card))) => Ok(card),
-            Err(error @ Error::OverLimit(_)) => {
+            Ok(Reply::Done(Outcome::Card(card))) => Ok((card, number)),
+            Err(error) => {
                 let refused = problem(&error, Era::Legacy, RequestId::minted(0), number);
                 Err(Problem {
                     id: None,
                     ..refused
                 })
             }
-            _ => {
+            Ok(_) => {
                 let error = RpcError::new(codes::INVALID_REQUEST, "no such endpoint");
                 let status = StatusCode::NOT_FOUND;
                 Err(Problem::new(status, None, error, "unknown_endpoint"))

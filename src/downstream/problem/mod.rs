@@ -106,6 +106,15 @@ impl Problem {
         }
     }
 
+    /// The same in a session, whose client takes `404` for the loss of it (PROTOCOL B4).
+    pub(super) fn in_session(self) -> Self {
+        let status = match self.status {
+            StatusCode::NOT_FOUND => StatusCode::OK,
+            other => other,
+        };
+        Self { status, ..self }
+    }
+
     /// A session that is not there, or no longer, or somebody else's: always the same words (SECURITY STATE-6).
     pub(super) fn session_unknown(id: Option<RequestId>) -> Self {
         let error = RpcError::new(
@@ -399,7 +408,7 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
         | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
-        UpstreamError::Overloaded => codes::OVERLOADED,
+        UpstreamError::Overloaded | UpstreamError::NoMemory => codes::OVERLOADED,
         UpstreamError::NeedsCapabilities(_) => codes::MISSING_CAPABILITY,
         UpstreamError::CannotVisit => codes::INTERNAL_ERROR,
     }

@@ -154,6 +154,9 @@ pub(super) fn describe(from: &FromUpstream) -> String {
             "the answer of the server `{upstream}` is over {} MiB",
             limit >> 20
         ),
+        UpstreamError::NoMemory => format!(
+            "the gateway has no memory for the answer of the server `{upstream}` now; whether the call took effect is unknown"
+        ),
         UpstreamError::RequestTooLarge => {
             format!("the server `{upstream}` takes no request of this size; send less")
         }

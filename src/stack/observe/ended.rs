@@ -7,18 +7,18 @@ use crate::{
     call::{Cut, Outcome},
     json::Json,
     jsonrpc::RpcError,
-    protocol::codes,
+    protocol::{codes, methods},
     stack::Error,
     upstream::{FromUpstream, UpstreamError},
 };
 
-/// With an outcome.
-pub(super) fn with(outcome: &Outcome, tool: bool) -> Ending<'_> {
+/// With an outcome, of what came by this method.
+pub(super) fn with<'a>(outcome: &'a Outcome, method: &str) -> Ending<'a> {
     match outcome {
         Outcome::Complete(result) => Ending {
             bytes: result.len(),
             content: Some(result),
-            ..Ending::of(if tool && is_error(result) {
+            ..Ending::of(if method == methods::TOOLS_CALL && is_error(result) {
                 End::ToolError
             } else {
                 End::Ok
@@ -32,6 +32,11 @@ pub(super) fn with(outcome: &Outcome, tool: bool) -> Ending<'_> {
         Outcome::Listed(page) => Ending {
             bytes: page.items.len(),
             ..Ending::of(End::Ok)
+        },
+        // The dialect asks whether there is a use for a level.
+        Outcome::Card(card) if method == methods::SET_LEVEL && !card.logs() => Ending {
+            reason: Some("method_not_found".into()),
+            ..Ending::of(End::Invalid)
         },
         Outcome::Card(_) => Ending::of(End::Ok),
         Outcome::InputRequired(_) => Ending::of(End::InputRequired),
@@ -96,6 +101,7 @@ const fn lost(code: i64) -> End {
         codes::UPSTREAM_UNAVAILABLE | codes::SHUTTING_DOWN => End::Unavailable,
         codes::CONTENT_BLOCKED => End::Blocked,
         codes::INPUT_REFUSED | codes::DENIED => End::Denied,
+        codes::OVERLOADED => End::Shed,
         _ => End::ProtocolError,
     }
 }
@@ -141,7 +147,7 @@ const fn from_upstream(error: &UpstreamError) -> End {
         | UpstreamError::Credential(_)
         | UpstreamError::Redirect => End::Unavailable,
         UpstreamError::Timeout(_) => End::Timeout,
-        UpstreamError::Overloaded => End::Shed,
+        UpstreamError::Overloaded | UpstreamError::NoMemory => End::Shed,
         UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => End::Invalid,
         UpstreamError::Undeclared(_) => End::ProtocolError,
         UpstreamError::Protocol(_)

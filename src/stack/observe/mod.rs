@@ -24,7 +24,7 @@ use crate::{
         Auditor,
         record::{Ending, Operation},
     },
-    call::{Call, Op, Origin, Reply, ReplyStream, Step, Trail},
+    call::{Call, Origin, Reply, ReplyStream, Step, Trail},
     feed::{CallSeen, Feed},
     findings::{Findings, Scrub},
     metrics::calls,
@@ -84,7 +84,6 @@ impl Wrap<Box<Call>> for Observe {
         }
         let watched = watched && telling::is_told(&call.op);
         Some(Box::new(Watched {
-            tool: matches!(call.op, Op::CallTool(_)),
             span: watched.then(|| telling::begin(&self.spans, call, &self.told.scrub)),
             of: Operation::of(call),
             those: self.told.here(),
@@ -98,7 +97,7 @@ impl Wrap<Box<Call>> for Observe {
         };
         match result {
             Ok(Reply::Done(outcome)) => {
-                watched.tell(ended::with(&outcome, watched.tool));
+                watched.tell(ended::with(&outcome, watched.of.method));
                 Ok(Reply::Done(outcome))
             }
             Ok(Reply::Stream(stream)) => {
@@ -120,7 +119,6 @@ impl Wrap<Box<Call>> for Observe {
 #[derive(Debug)]
 pub(super) struct Watched {
     of: Operation,
-    tool: bool,
     those: LaneArc<Told>,
     /// Its span, where it is told to metrics and there are spans.
     span: Option<Option<Span>>,
@@ -153,7 +151,7 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if !self.told {
-            let cut = self.of.trail.read(|facts| facts.cut);
+            let cut = self.of.trail.is_cut();
             self.tell(ended::without(cut));
         }
     }
@@ -187,8 +185,8 @@ impl Stream for Following {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Step>> {
         let step = std::task::ready!(self.stream.poll_next_unpin(cx));
         if let Some(Step::Outcome(outcome)) = &step {
-            let tool = self.watched.tool;
-            self.watched.tell(ended::with(outcome, tool));
+            let method = self.watched.of.method;
+            self.watched.tell(ended::with(outcome, method));
         }
         Poll::Ready(step)
     }

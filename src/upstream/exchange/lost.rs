@@ -55,6 +55,10 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
             "the upstream's answer is too large",
         ),
         UpstreamError::Overloaded => (codes::OVERLOADED, "too many calls in flight"),
+        UpstreamError::NoMemory => (
+            codes::OVERLOADED,
+            "there is no memory for the upstream's answer now; whether the call took effect is unknown",
+        ),
     };
     let data = meta::object_of(&[("reason", Json::string(error.reason()))]);
     RpcError {

@@ -232,9 +232,7 @@ impl Session {
     /// agree is not asked again.
     pub(super) async fn heed(&self, level: LogLevel) {
         let wanted = level as u8;
-        if wanted >= self.level.load(Ordering::Relaxed)
-            || self.card.capabilities.root().member("logging").is_none()
-        {
+        if wanted >= self.level.load(Ordering::Relaxed) || !self.card.logs() {
             return;
         }
         let _turn = self.levelling.lock().await;

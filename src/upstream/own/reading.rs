@@ -257,6 +257,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::Status(_)
         | UpstreamError::Redirect
         | UpstreamError::TooLarge(_)
+        | UpstreamError::NoMemory
         | UpstreamError::RequestTooLarge
         | UpstreamError::Overloaded
         | UpstreamError::NeedsCapabilities(_)

@@ -291,6 +291,8 @@ impl Events {
         }
         let (ready, resume) = (&mut self.ready, &mut self.resume);
         let (mut full, alone) = (Ok(()), matches!(self.owes, Owes::Response { .. }));
+        // What is held of the event that comes to its end is held for it.
+        let mut begun = std::mem::replace(&mut self.hold, memory::process().hold());
         self.decoder
             .push(data, |mut event| {
                 if let Some(resume) = resume {
@@ -299,7 +301,7 @@ impl Events {
                 if event.data.is_empty() {
                     return;
                 }
-                let mut hold = memory::process().hold();
+                let mut hold = std::mem::replace(&mut begun, memory::process().hold());
                 match take(&mut hold, event.data.len(), alone) {
                     Ok(()) => {
                         event.data = hold.with(event.data);
@@ -310,6 +312,7 @@ impl Events {
             })
             .map_err(|sse::TooLarge(max)| UpstreamError::too_large(Bound::UpstreamMessage, max))?;
         full?;
+        self.hold = begun;
         Ok(take(&mut self.hold, self.decoder.held(), alone)?)
     }
 

@@ -22,7 +22,8 @@ use usher::audit::{
 };
 
 use crate::harness::{
-    Gateway, GatewayBuilder, Pairing, Play, Revision, Upstream, eventually, text_result, tool,
+    Gateway, GatewayBuilder, Heard, Pairing, Play, Revision, Upstream, eventually, member,
+    text_result, tool,
 };
 
 /// A gateway that records in a directory of its own, in front of `notes`.
@@ -264,6 +265,63 @@ async fn what_a_session_asks_for_is_recorded_as_what_it_was_and_with_whence_it_c
                 .contains("0af7651916cd43dd8448eb211c80319c")
         );
     }
+}
+
+/// SECURITY 8
+#[tokio::test]
+async fn a_level_that_nobody_has_a_use_for_is_recorded_as_refused_and_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2025_11_25).tools([tool("t")]);
+    let gateway = recording(directory.path(), &notes).start().await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let refused = client.ask("logging/setLevel", r#"{"level":"info"}"#).await;
+    assert_eq!(refused.refusal(), (-32601, "method_not_found".to_owned()));
+    gateway.app.clone().shutdown().await;
+    let [record] = &records(directory.path(), "logging/setLevel")[..] else {
+        panic!("there is one record");
+    };
+    assert_eq!(record["outcome"], "invalid");
+    assert_eq!(record["reason"], "method_not_found");
+    assert_eq!(record["call"], refused.error()["data"]["ref"], "{record}");
+    let refused = events(directory.path()).into_iter();
+    let refused: Vec<_> = refused
+        .filter(|event| event["event"] == "refused")
+        .collect();
+    assert_eq!(refused, [] as [Value; 0], "it was a call");
+}
+
+/// SECURITY 8
+#[tokio::test]
+async fn a_call_that_asked_its_client_and_is_cut_off_after_that_is_recorded_with_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("t")])
+        .on("tools/call", |heard: &Heard| {
+            if member(&heard.params, "inputResponses").is_some() {
+                return Play::Hang;
+            }
+            Play::Result(r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}},"requestState":"s"}"#.into())
+        });
+    let gateway = recording(directory.path(), &notes)
+        .setting("bounds: { http: { drain: 200ms } }")
+        .start()
+        .await;
+    let client = gateway
+        .client_able(Revision::V2025_11_25, r#"{"roots":{}}"#)
+        .await;
+    let mut talk = client.call("notes_t", "{}").begin().await;
+    let question = talk.hear().await;
+    client.reply(&question, ("result", r#"{"roots":[]}"#)).await;
+    notes.until_heard("tools/call", 2).await;
+    let (answer, ()) = tokio::join!(talk.rest(), gateway.app.clone().shutdown());
+    assert_eq!(answer.refusal().1, "shutting_down");
+    let told = records(directory.path(), "tools/call");
+    let outcomes: Vec<_> = told
+        .iter()
+        .filter_map(|record| record["outcome"].as_str())
+        .collect();
+    assert_eq!(outcomes, ["input_required", "unavailable"], "{told:#?}");
+    assert_eq!(told.last().unwrap()["reason"], "shutting_down");
 }
 
 pairings! {
