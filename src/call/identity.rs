@@ -155,6 +155,11 @@ impl Identity {
             && *owner == other.owner
     }
 
+    /// Who has a share of what is held in memory; nobody where all are one.
+    pub fn payer(&self) -> Option<Arc<str>> {
+        (self.kind != IdentityKind::Anonymous).then(|| self.principal.shared())
+    }
+
     /// Whom upstreams are asked for on its behalf.
     pub fn grantee(&self) -> Grantee {
         Grantee {

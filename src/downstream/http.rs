@@ -24,12 +24,12 @@ use super::{
 use crate::{
     call::Identity,
     jsonrpc::{RpcError, sse},
-    memory::{self, Work},
+    memory::{self, Full, Work},
     metrics::{self, Bound},
     protocol::{codes, mirror, names::Scope},
     server::{
         Body, Endpoint, Peer,
-        body::{BodyError, empty, event_stream, full, read_body},
+        body::{BodyError, empty, event_stream, full, read_body_into},
         guard::{Admission, Guard},
         spec::ServerBounds,
     },
@@ -152,8 +152,15 @@ fn post(
         if inbound.accepts.nothing() {
             return not_acceptable(door, inbound.address);
         }
+        let payer = inbound.identity.payer();
         let read = match &inbound.headers {
-            Some(headers) => read_message(headers, body, bounds).await,
+            Some(headers) => {
+                let whose = Whose {
+                    payer: payer.clone().filter(|_| is_large(&body)),
+                    asked: is_large(&body) && is_asked(door, &inbound),
+                };
+                read_message(headers, body, bounds, whose).await
+            }
             None => Ok(Bytes::new()),
         };
         inbound.body = match read {
@@ -165,7 +172,7 @@ fn post(
             Answer::Frame(told) => told.scopes.clone(),
             Answer::Accepted | Answer::Stream(_) => None,
         };
-        let mut answer = respond(door, answer);
+        let mut answer = respond(door, answer, payer);
         if let Some(scopes) = scopes {
             guard.step_up(&mut answer, &scopes);
         }
@@ -194,11 +201,11 @@ impl Unread {
         }
     }
 
-    fn no_memory() -> Self {
-        let problem = Problem::no_memory(None);
+    fn no_memory(full: Full) -> Self {
+        let problem = Problem::full(full, None);
         Self {
             early: problem.early,
-            answer: one(problem.into()),
+            answer: one(problem.into(), None),
         }
     }
 
@@ -216,11 +223,20 @@ impl Unread {
     }
 }
 
+/// Of whom a message comes.
+pub(super) struct Whose {
+    /// Who pays for it.
+    pub(super) payer: Option<Arc<str>>,
+    /// Whether they were asked something: an answer makes room.
+    pub(super) asked: bool,
+}
+
 /// The body of a POST that may hold a message, or its refusal by headers alone, size or time (SECURITY HTTP-6, HTTP-10).
 pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Incoming,
     bounds: &ServerBounds,
+    whose: Whose,
 ) -> Result<Bytes, Unread> {
     let json = headers
         .get(header::CONTENT_TYPE)
@@ -229,13 +245,24 @@ pub(super) async fn read_message(
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Err(Unread::unsaid(status, "unsupported_media_type"));
     }
-    // What is small is read all the same: a cancellation or an answer makes room.
-    if !is_small(&body) && !memory::process().takes(Work::Request) {
-        return Err(Unread::no_memory().cut_off());
+    let mut bounds = *bounds;
+    let mut hold = memory::process().hold().paid_by(whose.payer);
+    if !whose.asked {
+        hold = hold.for_request();
+        // What is small is read all the same: a cancellation or an answer makes room.
+        if is_large(&body) && !memory::process().takes(Work::Request) {
+            if http_body::Body::size_hint(&body).lower() > memory::SMALL as u64 {
+                return Err(Unread::no_memory(Full::Budget).cut_off());
+            }
+            bounds.body_bytes = bounds.body_bytes.min(memory::SMALL);
+        }
     }
-    read_body(body, bounds).await.map_err(|error| {
+    read_body_into(hold, body, &bounds).await.map_err(|error| {
         let status = error.status();
         let unread = match error {
+            BodyError::TooLarge { limit } if limit == memory::SMALL => {
+                Unread::no_memory(Full::Budget)
+            }
             BodyError::TooLarge { .. } => {
                 metrics::reached(Bound::HttpBody);
                 Unread::unsaid(status, "body_too_large")
@@ -244,7 +271,7 @@ pub(super) async fn read_message(
                 metrics::reached(Bound::BodyTime);
                 Unread::unsaid(status, "body_too_slow")
             }
-            BodyError::NoMemory(_) => Unread::no_memory(),
+            BodyError::NoMemory(full) => Unread::no_memory(full),
             // The client went away in the middle of it.
             BodyError::Broken(_) => Unread {
                 answer: empty(status),
@@ -255,10 +282,16 @@ pub(super) async fn read_message(
     })
 }
 
-/// Whether a body says of itself that it is.
-fn is_small(body: &Incoming) -> bool {
+/// Whether a body may be, for all that it says of itself.
+pub(super) fn is_large(body: &Incoming) -> bool {
     let said = http_body::Body::size_hint(body).upper();
-    said.is_some_and(|bytes| bytes <= memory::SMALL as u64)
+    said.is_none_or(|bytes| bytes > memory::SMALL as u64)
+}
+
+/// Whether the client of a session was asked something that it has not answered.
+fn is_asked(door: &Door, inbound: &Inbound) -> bool {
+    let session = names_session(inbound).then(|| Legacy { door }.session(inbound, None).ok());
+    session.flatten().is_some_and(|session| session.asks.any())
 }
 
 /// The answer to whom `door` does not take, noted where it is a refusal.
@@ -268,19 +301,20 @@ pub(super) fn turned_away(
     problem: Problem,
 ) -> Response<Body> {
     door.note(address, problem.early);
-    respond(door, problem.into())
+    respond(door, problem.into(), None)
 }
 
-fn respond(door: &Door, answer: Answer) -> Response<Body> {
+/// The answer as it goes out, to whoever pays for it.
+fn respond(door: &Door, answer: Answer, payer: Option<Arc<str>>) -> Response<Body> {
     match answer {
         Answer::Accepted => empty(StatusCode::ACCEPTED),
-        Answer::Frame(told) => one(told),
-        Answer::Stream(running) => streaming(door, running),
+        Answer::Frame(told) => one(told, payer.as_ref()),
+        Answer::Stream(running) => streaming(door, running, payer),
     }
 }
 
 /// A stream of a session goes out with ids, and outlives its reader.
-fn streaming(door: &Door, running: Box<Running>) -> Response<Body> {
+fn streaming(door: &Door, running: Box<Running>, payer: Option<Arc<str>>) -> Response<Body> {
     let session = running
         .session()
         .filter(|session| session.resumes())
@@ -290,13 +324,13 @@ fn streaming(door: &Door, running: Box<Running>) -> Response<Body> {
             let reader = session.carry(&door.backing.tasks, running);
             event_stream(Body::stream(with_signs_of_life(reader), ()))
         }
-        None => event_stream(Body::stream(with_signs_of_life(events(running)), ())),
+        None => event_stream(Body::stream(with_signs_of_life(events(running, payer)), ())),
     }
 }
 
-fn one(told: Told) -> Response<Body> {
+fn one(told: Told, payer: Option<&Arc<str>>) -> Response<Body> {
     let mut answer = full(told.status, "application/json", Bytes::new());
-    *answer.body_mut() = body_of(told.segments);
+    *answer.body_mut() = body_of(told.segments, payer);
     // Whatever is refused for now says when to come again (SECURITY REL-3).
     let for_now = [
         StatusCode::TOO_MANY_REQUESTS,
@@ -316,16 +350,20 @@ fn one(told: Told) -> Response<Body> {
 }
 
 /// Small answers go out in one piece; large ones keep the shared bytes they are made of.
-fn body_of(segments: Vec<Bytes>) -> Body {
+fn body_of(segments: Vec<Bytes>, payer: Option<&Arc<str>>) -> Body {
     const SMALL: usize = 4 << 10;
     if segments.iter().map(Bytes::len).sum::<usize>() > SMALL {
-        return Body::pieces(segments);
+        let sent = |piece| memory::process().sent_to(payer, piece);
+        return Body::pieces(segments.into_iter().map(sent).collect());
     }
     Body::full(segments.concat().into())
 }
 
-fn events(running: Box<Running>) -> impl Stream<Item = Bytes> + Send {
-    running.map(|segments| sse::encode(None, &segments))
+fn events(running: Box<Running>, payer: Option<Arc<str>>) -> impl Stream<Item = Bytes> + Send {
+    running.map(move |segments| {
+        let event = sse::encode(None, &segments);
+        memory::process().sent_to(payer.as_ref(), event)
+    })
 }
 
 /// The stream, with a comment line whenever it has been silent for a while; ends when the stream does.

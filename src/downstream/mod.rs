@@ -297,7 +297,9 @@ impl Door {
                 }
             }
             // What answers or cancels is taken all the same: it makes room.
-            Message::One(Frame::Request(request)) if !memory::process().takes(Work::Request) => {
+            Message::One(Frame::Request(request))
+                if !memory::process().takes(Work::Request) && !makes_room(&request) =>
+            {
                 Problem::no_memory(Some(request.id)).into()
             }
             Message::One(Frame::Request(request)) => {
@@ -437,6 +439,21 @@ fn has_session(inbound: &Inbound) -> bool {
             .headers
             .as_ref()
             .is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
+}
+
+/// Whether it gives something up, or goes on with what is held for it: that makes room (SECURITY REL-3).
+fn makes_room(request: &Request) -> bool {
+    let goes_on = |params: &Json| {
+        let members = ["inputResponses", "requestState"];
+        members
+            .iter()
+            .any(|name| params.root().member(name).is_some())
+    };
+    let ends = matches!(
+        &*request.method,
+        methods::PING | methods::UNSUBSCRIBE | methods::TASKS_CANCEL | methods::TASKS_UPDATE
+    );
+    ends || request.params.as_ref().is_some_and(goes_on)
 }
 
 fn is_request(frame: &Frame) -> bool {

@@ -17,7 +17,10 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::{
     Accepts, Door, RpcError,
     channel::Channel,
-    http::{not_acceptable, read_message, turned_away, with_signs_of_life, wrong_method},
+    http::{
+        Whose, is_large, not_acceptable, read_message, turned_away, with_signs_of_life,
+        wrong_method,
+    },
     legacy::random_id,
     problem::Problem,
     proof::while_proved,
@@ -175,7 +178,11 @@ impl Endpoint for MessagesEndpoint {
             let (door, bounds) = (&this.door, this.bounds);
             // Read even when there is no such stream, so that the connection can be used again.
             let address = Some(peer.client);
-            let body = match read_message(&head.headers, body, &bounds).await {
+            let whose = Whose {
+                payer: identity.payer(),
+                asked: is_large(&body) && channel.as_ref().is_some_and(|it| it.is_asked()),
+            };
+            let body = match read_message(&head.headers, body, &bounds, whose).await {
                 Ok(body) => body,
                 Err(unread) => return unread.noted(door, address),
             };

@@ -3,22 +3,33 @@
 //! Guarantees: a message of more than [`SMALL`] bytes is counted from its first piece until the last who holds a part of it
 //! has let go, wherever it went meanwhile, in both directions; whoever brings what there is no room for is refused, and what
 //! was counted for it is given back, but for what comes on a connection that carries the calls of several; as the budget fills up, first streams,
-//! then requests, then connections are refused, and taken again once it empties. Counting costs messages that are small
+//! then requests, then connections are refused, and taken again once it empties; once half of it is held, whoever holds a
+//! quarter gets no more. Counting costs messages that are small
 //! nothing but one load. Deliberately absent: small messages, whose number the bounds on requests, streams and connections
 //! bound; what is kept for reasons of our own, catalogs and records among them, which have bounds of their own; what the
 //! system lets us have.
 
+mod share;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use bytes::Bytes;
+
+use share::{Part, Payer, Shares};
 
 /// The budget where nothing bounds the process: 2 GiB.
 pub const UNBOUNDED: u64 = 2 << 30;
 /// The most bytes of a message that is not counted.
 pub const SMALL: usize = 16 << 10;
+/// Hundredths of the budget up to which one alone may hold what there is.
+const SHARED_FROM: u64 = 50;
+/// Hundredths of it that are for one beyond that. A message that is all that somebody holds may be larger.
+const SHARE: u64 = 25;
 
 /// The memory of one process: one for all of it, since that is what there is.
 pub const fn process() -> &'static Memory {
@@ -31,6 +42,7 @@ pub const fn process() -> &'static Memory {
 pub struct Memory {
     budget: AtomicU64,
     held: AtomicU64,
+    shares: Shares,
 }
 
 /// What is refused while much is held, in the order in which that begins.
@@ -57,10 +69,13 @@ impl Work {
 
 /// More than there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is memory for {left} bytes more")]
-pub struct Full {
-    /// Bytes that there is room for.
-    pub left: usize,
+pub enum Full {
+    /// Of the budget.
+    #[error("too much is held in memory")]
+    Budget,
+    /// Of what one caller may hold while others hold much.
+    #[error("too much is held in memory for one caller")]
+    Share,
 }
 
 impl Memory {
@@ -69,6 +84,7 @@ impl Memory {
         Self {
             budget: AtomicU64::new(budget),
             held: AtomicU64::new(0),
+            shares: Shares::new(),
         }
     }
 
@@ -89,14 +105,21 @@ impl Memory {
 
     /// Whether there is room for more of this.
     pub fn takes(&self, work: Work) -> bool {
-        self.held() < self.budget() / 100 * work.percent()
+        self.held() < self.part(work.percent())
     }
 
-    /// Nothing yet of a message that begins to come.
+    /// So many hundredths of the budget.
+    fn part(&self, percent: u64) -> u64 {
+        self.budget().saturating_mul(percent) / 100
+    }
+
+    /// Nothing yet of a message that begins to come, and which may fill the budget up.
     pub const fn hold(&'static self) -> Hold {
         Hold {
             memory: self,
             bytes: 0,
+            most: 100,
+            payer: Payer::Nobody,
         }
     }
 
@@ -112,14 +135,56 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// The same bytes, which are on their way to somebody: theirs until nobody holds any of them. It is never refused.
+    pub fn sent_to(&'static self, who: Option<&Arc<str>>, bytes: Bytes) -> Bytes {
+        let Some(who) = who.filter(|_| bytes.len() > SMALL) else {
+            return bytes;
+        };
+        let part = Part::of(self.shares.of(who), bytes.len() as u64);
+        Bytes::from_owner(Counted {
+            message: bytes,
+            _held: part,
+        })
+    }
+}
+
 /// What is held of one message. Given back when it is dropped.
 #[derive(Debug)]
 pub struct Hold {
     memory: &'static Memory,
     bytes: u64,
+    /// Hundredths of the budget beyond which it does not grow.
+    most: u64,
+    payer: Payer,
 }
 
 impl Hold {
+    /// The same, which fills the budget no further than where it is refused itself.
+    #[must_use]
+    pub fn for_request(mut self) -> Self {
+        self.most = Work::Request.percent();
+        self
+    }
+
+    /// The same, held for somebody of this name, where it is held for one.
+    #[must_use]
+    pub fn paid_by(mut self, who: Option<Arc<str>>) -> Self {
+        self.payer = who.map_or(Payer::Nobody, Payer::Named);
+        self
+    }
+
+    /// Nothing yet of another message, under the same rules.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self {
+            memory: self.memory,
+            bytes: 0,
+            most: self.most,
+            payer: self.payer.clone(),
+        }
+    }
+
     /// So many bytes are held of it now, whether there is room for them or not: where others would lose what is theirs if it
     /// were refused.
     pub fn count(&mut self, bytes: usize) {
@@ -127,38 +192,53 @@ impl Hold {
             return;
         }
         let wanted = bytes as u64;
-        match wanted.checked_sub(self.bytes) {
-            Some(more) => self.memory.held.fetch_add(more, Relaxed),
-            None => self.memory.held.fetch_sub(self.bytes - wanted, Relaxed),
-        };
+        let share = self.payer.share(&self.memory.shares);
+        if let Some(more) = wanted.checked_sub(self.bytes) {
+            self.memory.held.fetch_add(more, Relaxed);
+            share.inspect(|share| share.take(more));
+        } else {
+            let less = self.bytes - wanted;
+            self.memory.held.fetch_sub(less, Relaxed);
+            share.inspect(|share| share.give_back(less));
+        }
         self.bytes = wanted;
     }
 
     /// So many bytes are held of it now.
     ///
     /// # Errors
-    /// [`Full`] where that is beyond the budget; then no more than before is counted.
+    /// [`Full`] where that is beyond the budget, or beyond what is for one; then no more than before is counted.
     pub fn reach(&mut self, bytes: usize) -> Result<(), Full> {
         let wanted = bytes as u64;
         if wanted <= self.bytes || bytes <= SMALL {
             self.count(bytes);
             return Ok(());
         }
-        let budget = self.memory.budget();
+        let memory = self.memory;
         let more = wanted - self.bytes;
-        let grow = |held: u64| Some(held + more).filter(|held| *held <= budget);
-        match self.memory.held.fetch_update(Relaxed, Relaxed, grow) {
-            Ok(_) => {
-                self.bytes = wanted;
-                Ok(())
-            }
-            Err(held) => {
-                let left = budget.saturating_sub(held);
-                Err(Full {
-                    left: usize::try_from(left).unwrap_or(usize::MAX),
-                })
-            }
+        let share = self.payer.share(&memory.shares);
+        if let Some(share) = share {
+            let crowded = memory.held() + more > memory.part(SHARED_FROM);
+            let most = crowded.then(|| memory.part(SHARE));
+            share.try_take(more, self.bytes, most)?;
         }
+        let most = memory.part(self.most);
+        let grow = |held: u64| Some(held + more).filter(|held| *held <= most);
+        if memory.held.fetch_update(Relaxed, Relaxed, grow).is_err() {
+            share.inspect(|share| share.give_back(more));
+            return Err(Full::Budget);
+        }
+        self.bytes = wanted;
+        Ok(())
+    }
+
+    /// The same, which is nobody's part any more: what comes of it is that of whoever it is [sent to](Memory::sent_to).
+    #[must_use]
+    pub fn unpaid(mut self) -> Self {
+        let share = self.payer.share(&self.memory.shares);
+        share.inspect(|share| share.give_back(self.bytes));
+        self.payer = Payer::Nobody;
+        self
     }
 
     /// The whole message: counted until nobody holds any of it.
@@ -168,7 +248,7 @@ impl Hold {
         }
         Bytes::from_owner(Counted {
             message,
-            _hold: self,
+            _held: self,
         })
     }
 }
@@ -177,17 +257,19 @@ impl Drop for Hold {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.memory.held.fetch_sub(self.bytes, Relaxed);
+            let share = self.payer.share(&self.memory.shares);
+            share.inspect(|share| share.give_back(self.bytes));
         }
     }
 }
 
 /// Bytes and what is held for them.
-struct Counted {
+struct Counted<T> {
     message: Bytes,
-    _hold: Hold,
+    _held: T,
 }
 
-impl AsRef<[u8]> for Counted {
+impl<T> AsRef<[u8]> for Counted<T> {
     fn as_ref(&self) -> &[u8] {
         &self.message
     }

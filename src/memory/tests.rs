@@ -40,7 +40,7 @@ fn no_more_than_the_budget_is_ever_held_and_what_is_refused_leaves_nothing_behin
     let (mut one, mut other) = (memory.hold(), memory.hold());
     one.reach(budget - SMALL - 1).unwrap();
     let full = other.reach(budget).unwrap_err();
-    assert_eq!(full, Full { left: SMALL + 1 });
+    assert_eq!(full, Full::Budget);
     other.reach(SMALL + 1).unwrap();
     assert_eq!(memory.held(), budget as u64);
     drop(one);
@@ -83,4 +83,101 @@ fn what_shrinks_is_given_back() {
     assert_eq!(memory.held(), 100);
     drop(hold);
     assert_eq!(memory.held(), 0);
+}
+
+/// SECURITY 6
+#[test]
+fn whoever_asks_fills_no_more_than_where_requests_are_refused() {
+    for (bytes, fits) in [(90_000 - 1, true), (90_000, true), (90_000 + 1, false)] {
+        let memory = memory(100_000);
+        let mut hold = memory.hold().for_request();
+        assert_eq!(hold.reach(bytes).is_ok(), fits, "{bytes}");
+        assert!(hold.another().reach(100_000).is_err());
+        drop(hold);
+        assert!(memory.hold().reach(bytes).is_ok(), "an answer");
+    }
+}
+
+/// SECURITY 6, REL-3
+#[test]
+fn once_half_of_it_is_held_nobody_gets_more_than_a_quarter_but_for_one_message() {
+    const BUDGET: usize = 1_000_000;
+    for (bytes, fits) in [(250_000 - 1, true), (250_000, true), (250_000 + 1, false)] {
+        let memory = memory(BUDGET as u64);
+        let of = |who: &str| memory.hold().paid_by(Some(who.into()));
+        let (mut first, mut second) = (of("one"), of("one"));
+        first.reach(100_000).unwrap();
+        second.reach(400_000).unwrap();
+        // Others have the rest.
+        let mut others = of("other");
+        others.reach(bytes - 50_000).unwrap();
+        let mut more = others.another();
+        let fitted = more.reach(50_000);
+        assert_eq!(fitted.is_ok(), fits, "{bytes}");
+        if !fits {
+            assert_eq!(fitted, Err(Full::Share));
+        }
+        let left = 500_000 + bytes - if fits { 0 } else { 50_000 };
+        assert_eq!(memory.held(), left as u64, "what is refused leaves nothing");
+        // One who has all that there is for one gets no more, but may have it again once it is given back.
+        assert_eq!(second.reach(450_000), Err(Full::Share));
+        drop((first, second));
+        let mut alone = of("one");
+        alone.reach(300_000).unwrap();
+        alone.reach(600_000).unwrap();
+        drop((alone, others, more));
+        assert_eq!((memory.held(), memory.shares.known()), (0, 0));
+    }
+}
+
+#[test]
+fn what_was_read_for_somebody_is_theirs_again_while_it_is_sent_to_them() {
+    let memory = memory(1_000_000);
+    let who: Arc<str> = "one".into();
+    let mut read = memory.hold().paid_by(Some(who.clone()));
+    read.reach(300_000).unwrap();
+    let message = read.unpaid().with(Bytes::from(vec![7; 300_000]));
+    assert_eq!((memory.held(), memory.shares.known()), (300_000, 0));
+    let sent = memory.sent_to(Some(&who), message.slice(..200_000));
+    drop(message);
+    let part = sent.slice(9..10);
+    drop(sent);
+    let mut more = memory.hold().paid_by(Some(who.clone()));
+    assert_eq!(more.reach(300_000), Err(Full::Share));
+    drop(part);
+    more.reach(300_000).unwrap();
+    drop(more);
+    assert_eq!((memory.held(), memory.shares.known()), (0, 0));
+    let small = memory.sent_to(Some(&who), Bytes::from(vec![7; SMALL]));
+    let theirs = memory.sent_to(None, Bytes::from(vec![7; SMALL + 1]));
+    assert_eq!((memory.held(), memory.shares.known()), (0, 0));
+    drop((small, theirs));
+}
+
+#[test]
+fn what_is_held_for_nobody_is_nobodys_share() {
+    let memory = memory(1_000_000);
+    let mut all: Vec<_> = (0..9).map(|_| memory.hold().paid_by(None)).collect();
+    for hold in &mut all {
+        hold.reach(100_000).unwrap();
+    }
+    assert_eq!(memory.shares.known(), 0);
+}
+
+#[test]
+fn a_share_is_whole_whoever_comes_and_goes_meanwhile() {
+    let memory = memory(u64::MAX / 100);
+    let turns = |_: ()| {
+        for n in 0..2_000_usize {
+            let mut hold = memory.hold().paid_by(Some(format!("{}", n % 3).into()));
+            hold.reach(100_000 + n).unwrap();
+            hold.count(50_000);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| turns(()));
+        }
+    });
+    assert_eq!((memory.held(), memory.shares.known()), (0, 0));
 }

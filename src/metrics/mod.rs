@@ -19,7 +19,7 @@ use opentelemetry::{
     metrics::{Counter, Histogram, Meter},
 };
 
-use crate::json::ScanError;
+use crate::{json::ScanError, memory::Full};
 
 pub use calls::{Operation, begin};
 
@@ -257,6 +257,8 @@ pub enum Bound {
     ConnectionsPerPeer,
     /// Bytes of messages that are held: streams, requests and connections are refused.
     Memory,
+    /// Those that are held for one principal, once half of the budget is held.
+    MemoryPrincipal,
     /// A TLS handshake.
     HandshakeTime,
     /// Until headers are complete.
@@ -371,9 +373,18 @@ pub enum Bound {
     ScanTime,
 }
 
+impl From<Full> for Bound {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Budget => Self::Memory,
+            Full::Share => Self::MemoryPrincipal,
+        }
+    }
+}
+
 impl Bound {
     /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
-    const ALL: [(Self, &'static str); 64] = [
+    const ALL: [(Self, &'static str); 65] = [
         (Self::HttpBody, "http.body"),
         (Self::HttpTarget, "http.target"),
         (Self::HttpField, "http.field"),
@@ -382,6 +393,7 @@ impl Bound {
         (Self::Connections, "http.connections"),
         (Self::ConnectionsPerPeer, "http.connections_per_peer"),
         (Self::Memory, "memory"),
+        (Self::MemoryPrincipal, "memory.principal"),
         (Self::HandshakeTime, "http.handshake_time"),
         (Self::HeadersTime, "http.headers_time"),
         (Self::BodyTime, "http.body_time"),

@@ -96,12 +96,25 @@ impl BodyError {
 /// # Errors
 /// See [`BodyError`].
 // SECURITY 6, HTTP-7 (trailers), HTTP-10 (slow body)
-pub async fn read_body(mut body: Incoming, bounds: &ServerBounds) -> Result<Bytes, BodyError> {
+pub async fn read_body(body: Incoming, bounds: &ServerBounds) -> Result<Bytes, BodyError> {
+    let hold = memory::process().hold().for_request();
+    read_body_into(hold, body, bounds).await
+}
+
+/// The same, held as `hold` says.
+///
+/// # Errors
+/// See [`BodyError`].
+pub async fn read_body_into(
+    hold: Hold,
+    mut body: Incoming,
+    bounds: &ServerBounds,
+) -> Result<Bytes, BodyError> {
     let limit = bounds.body_bytes;
     if hyper::body::Body::size_hint(&body).lower() > limit as u64 {
         return Err(BodyError::TooLarge { limit });
     }
-    let mut read = Collected::nothing();
+    let mut read = Collected::nothing(hold);
     // What is there already is taken without setting a timer: most bodies come with their head.
     loop {
         if hyper::body::Body::is_end_stream(&body) {
@@ -302,11 +315,11 @@ struct Collected {
 
 impl Collected {
     /// Nothing yet.
-    fn nothing() -> Self {
+    fn nothing(hold: Hold) -> Self {
         Self {
             first: Bytes::new(),
             rest: BytesMut::new(),
-            hold: memory::process().hold(),
+            hold,
         }
     }
 
@@ -333,7 +346,8 @@ impl Collected {
     }
 
     fn finish(&mut self) -> Bytes {
-        let hold = std::mem::replace(&mut self.hold, memory::process().hold());
+        let another = self.hold.another();
+        let hold = std::mem::replace(&mut self.hold, another);
         hold.with(if self.rest.is_empty() {
             std::mem::take(&mut self.first)
         } else {

@@ -200,6 +200,10 @@ impl AsyncWrite for Io {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.socket).poll_flush(cx);
+        if flushed.is_ready() {
+            // It is asked for once there is nothing else to be sent.
+            this.watch.sent();
+        }
         this.note(flushed)
     }
 

@@ -25,8 +25,10 @@ use super::{
     spec::ServerBounds,
     watch::{Flight, Phase, Turn, Watch},
 };
-use crate::metrics;
-use crate::tasks::clock;
+use crate::{
+    metrics::{self, Bound},
+    tasks::clock,
+};
 
 /// What all connections of a listener share.
 pub(super) struct Site {
@@ -140,16 +142,21 @@ impl Future for Serving {
         let paced = this.version == Version::HTTP_2 && !answer.body().is_end_stream();
         let pace = flight.as_ref().filter(|_| paced).map(|flight| Pace {
             rest: Bytes::new(),
+            since: 0,
             turn: flight.watch().client_turn(),
         });
         Poll::Ready(Ok(answer.map(|body| Tracked { body, pace, flight })))
     }
 }
 
-/// An endpoint panicked in an answer that had begun.
+/// Why an answer that had begun breaks off.
 #[derive(Debug, thiserror::Error)]
-#[error("the endpoint panicked")]
-pub(super) struct Panicked;
+pub(super) enum BrokenOff {
+    #[error("the endpoint panicked")]
+    Panicked,
+    #[error("memory is short, and the client reads slowly")]
+    TooSlow,
+}
 
 /// A body that ends its request's flight when it is dropped, and on HTTP/2 is handed out in pieces that are accounted for.
 pub(super) struct Tracked {
@@ -162,6 +169,8 @@ pub(super) struct Tracked {
 /// read is then still here, where it is seen.
 struct Pace {
     rest: Bytes,
+    /// When the first of it went out.
+    since: u64,
     turn: Turn,
 }
 
@@ -170,15 +179,21 @@ const PIECE: usize = 64 << 10;
 
 impl http_body::Body for Tracked {
     type Data = Bytes;
-    type Error = Panicked;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Panicked>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let this = self.get_mut();
         let Some(pace) = &mut this.pace else {
-            return poll_body(&mut this.body, cx);
+            let next = poll_body(&mut this.body, cx);
+            if let Poll::Ready(Some(Ok(frame))) = &next
+                && let Some(flight) = &this.flight
+            {
+                flight.watch().sends(frame.data_ref().map_or(0, Bytes::len));
+            }
+            return next;
         };
         if pace.rest.is_empty() {
             match poll_body(&mut this.body, cx) {
@@ -190,9 +205,15 @@ impl http_body::Body for Tracked {
                     return Poll::Pending;
                 }
                 Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Ready(Some(Err(panicked))) => return Poll::Ready(Some(Err(panicked))),
-                Poll::Ready(Some(Ok(frame))) => pace.rest = frame.into_data().unwrap_or_default(),
+                Poll::Ready(Some(Err(broken))) => return Poll::Ready(Some(Err(broken))),
+                Poll::Ready(Some(Ok(frame))) => {
+                    pace.rest = frame.into_data().unwrap_or_default();
+                    pace.since = pace.turn.now();
+                }
             }
+        } else if pace.turn.is_too_slow(pace.since) {
+            metrics::reached(Bound::Memory);
+            return Poll::Ready(Some(Err(BrokenOff::TooSlow)));
         }
         pace.turn.to_client();
         let piece = pace.rest.split_to(pace.rest.len().min(PIECE));
@@ -220,13 +241,13 @@ impl http_body::Body for Tracked {
 fn poll_body(
     body: &mut Body,
     cx: &mut Context<'_>,
-) -> Poll<Option<Result<Frame<Bytes>, Panicked>>> {
+) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
     match catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx))) {
         Ok(next) => next.map_err(|never| match never {}),
         Err(_) => {
             metrics::panicked();
             tracing::error!("an endpoint panicked in an answer that had begun; it was broken off");
-            Poll::Ready(Some(Err(Panicked)))
+            Poll::Ready(Some(Err(BrokenOff::Panicked)))
         }
     }
 }

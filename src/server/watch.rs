@@ -18,8 +18,11 @@ use std::{
 use tokio::time::Instant;
 
 use super::{frames::Seen, framing::Violation, spec::ServerBounds};
-use crate::metrics::Bound;
-use crate::tasks::clock;
+use crate::{
+    memory::{self, Memory, SMALL, Work},
+    metrics::Bound,
+    tasks::clock,
+};
 
 /// Milliseconds an endpoint has to say that the body took too long, before the connection is cut off.
 const BODY_GRACE: u64 = 1_000;
@@ -56,6 +59,10 @@ pub(super) struct Watch {
     in_flight: AtomicU32,
     /// When the socket last took bytes, plus one, while it takes none; else zero.
     blocked: AtomicU64,
+    /// Since when there is a piece of an answer, worth counting, that has not gone out whole over HTTP/1, plus one; else zero.
+    large: AtomicU64,
+    /// What is held of messages by everybody.
+    memory: &'static Memory,
     /// Requests handed to the service so far.
     calls: AtomicU32,
     /// Which request of the connection broke the rules, counted from one, times 256, plus the violation.
@@ -129,6 +136,8 @@ impl Watch {
             since: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
             blocked: AtomicU64::new(0),
+            large: AtomicU64::new(0),
+            memory: memory::process(),
             calls: AtomicU32::new(0),
             refused: AtomicU64::new(0),
             idle_frames: AtomicU32::new(0),
@@ -166,6 +175,26 @@ impl Watch {
                 self.since.store(self.now(), Relaxed);
             }
         }
+    }
+
+    /// A piece of an answer is going out over HTTP/1.
+    pub(super) fn sends(&self, bytes: usize) {
+        if bytes > SMALL && self.large.load(Relaxed) == 0 {
+            self.large.store(self.now() + 1, Relaxed);
+        }
+    }
+
+    /// Everything has gone out.
+    pub(super) fn sent(&self) {
+        if self.large.load(Relaxed) != 0 {
+            self.large.store(0, Relaxed);
+        }
+    }
+
+    /// Whether a large piece of an answer that began to go out then has to make room: memory is short, and its client had as
+    /// long for it as for doing nothing at all (SECURITY REL-3).
+    pub(super) fn is_too_slow(&self, since: u64) -> bool {
+        self.now() >= since + self.limits.write_stall && !self.memory.takes(Work::Request)
     }
 
     /// The request after the first `heads` ones broke the rules; the service is asked about it as the next one.
@@ -272,6 +301,13 @@ impl Watch {
         };
         let stall = [blocked, held].into_iter().flatten().min();
         let stall = stall.map(|since| (since + self.limits.write_stall, Bound::WriteStall));
+        let large = self.large.load(Relaxed);
+        let slow = (large != 0 && !self.memory.takes(Work::Request))
+            .then(|| (large - 1 + self.limits.write_stall, Bound::Memory));
+        let stall = [stall, slow]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at);
         let phase = match self.phase() {
             Phase::Head => Some((since + self.limits.headers, Bound::HeadersTime)),
             Phase::Body => Some((since + self.limits.body, Bound::BodyTime)),
@@ -338,6 +374,16 @@ impl Turn {
     /// The client got bytes; it must make room for more.
     pub(super) fn to_client(&self) {
         self.set(self.watch.now());
+    }
+
+    /// See [`Watch::is_too_slow`].
+    pub(super) fn is_too_slow(&self, since: u64) -> bool {
+        self.watch.is_too_slow(since)
+    }
+
+    /// The time now.
+    pub(super) fn now(&self) -> u64 {
+        self.watch.now()
     }
 
     /// There is room, but nothing to send.
@@ -490,6 +536,40 @@ mod tests {
         turn.to_client();
         assert_eq!(watch.due(), Some(Due::Cut(after(50), Bound::WriteStall)));
         turn.to_endpoint();
+        assert_eq!(watch.due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_answer_that_takes_long_makes_room_where_memory_is_short_and_only_there() {
+        let memory: &'static Memory = Box::leak(Box::new(Memory::of(1_000_000)));
+        let watch = Arc::new(Watch {
+            memory,
+            ..Arc::into_inner(Watch::new(&ServerBounds::default())).unwrap()
+        });
+        watch.enter(Phase::Idle);
+        let _flight = watch.take_off();
+        watch.sends(SMALL);
+        assert_eq!(watch.due(), None, "small");
+        watch.sends(SMALL + 1);
+        advance(Duration::from_secs(20)).await;
+        watch.sends(SMALL + 1);
+        watch.write_blocked();
+        assert_eq!(watch.due(), Some(Due::Cut(after(50), Bound::WriteStall)));
+        let mut hold = memory.hold();
+        hold.reach(900_000).unwrap();
+        assert_eq!(watch.due(), Some(Due::Cut(after(30), Bound::Memory)));
+        // Reading now and then gains no time.
+        watch.wrote();
+        assert_eq!(watch.due(), Some(Due::Cut(after(30), Bound::Memory)));
+        advance(Duration::from_secs(9)).await;
+        assert!(!watch.is_too_slow(0));
+        advance(Duration::from_secs(1)).await;
+        assert!(watch.is_too_slow(0) && !watch.is_too_slow(1));
+        hold.reach(899_999).unwrap();
+        assert!(!watch.is_too_slow(0));
+        assert_eq!(watch.due(), None);
+        hold.reach(900_000).unwrap();
+        watch.sent();
         assert_eq!(watch.due(), None);
     }
 

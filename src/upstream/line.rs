@@ -243,6 +243,7 @@ impl Line {
             headers: self.headers.clone(),
             limits: self.terms.peer.json,
             patience: None,
+            payer: None,
             listens: false,
             resumes: false,
         };

@@ -178,8 +178,8 @@ pub enum UpstreamError {
 }
 
 impl From<memory::Full> for UpstreamError {
-    fn from(_: memory::Full) -> Self {
-        metrics::reached(Bound::Memory);
+    fn from(full: memory::Full) -> Self {
+        metrics::reached(full.into());
         Self::NoMemory
     }
 }

@@ -278,6 +278,13 @@ impl Channel {
         self.out.tell(answer).await;
     }
 
+    /// Whether the client was asked something that it has not answered.
+    pub(super) fn is_asked(&self) -> bool {
+        let session = self.state().session.clone();
+        let session = session.and_then(|id| self.session(&id));
+        session.is_some_and(|session| session.asks.any())
+    }
+
     /// What the session has to say goes out among the answers.
     fn tell_notices(&self, id: &str) {
         let Some(session) = self.session(id) else {

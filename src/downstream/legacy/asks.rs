@@ -69,6 +69,12 @@ impl Asks {
         waiting.is_some_and(|waiting| waiting.send(response.body).is_ok())
     }
 
+    /// Whether there is a question that was not answered.
+    pub(in crate::downstream) fn any(&self) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        !open.waiting.is_empty()
+    }
+
     /// Forgets a question to which no answer is wanted any more: whoever waits for it hears of that.
     pub(super) fn forget(&self, id: &RequestId) {
         if let Some(number) = id.as_ours() {

@@ -14,6 +14,7 @@ use crate::{
     json::{Edits, Json},
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
     limits::Stage,
+    memory::Full,
     metrics::{self, Bound, Refusal},
     protocol::{Era, codes, meta},
     stack::{self, Error, LoginNeeded, Missing},
@@ -132,7 +133,12 @@ impl Problem {
 
     /// There is no memory for it now (SECURITY REL-3, REL-9).
     pub(super) fn no_memory(id: Option<RequestId>) -> Self {
-        metrics::reached(Bound::Memory);
+        Self::full(Full::Budget, id)
+    }
+
+    /// The same, of what there is for one or for all.
+    pub(super) fn full(full: Full, id: Option<RequestId>) -> Self {
+        metrics::reached(full.into());
         let error = RpcError::new(codes::OVERLOADED, NO_MEMORY);
         Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "overloaded")
     }

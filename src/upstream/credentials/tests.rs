@@ -509,6 +509,7 @@ fn outbound() -> Outbound {
         headers: http::HeaderMap::new(),
         limits: Limits::UPSTREAM,
         patience: None,
+        payer: None,
         listens: false,
         resumes: false,
     }

@@ -210,6 +210,7 @@ impl Exchange {
             headers,
             limits,
             patience: self.wants.patience.take(),
+            payer: self.wants.identity.as_ref().and_then(|it| it.payer()),
             listens: false,
             resumes: self.line.era == Era::Legacy,
         }

@@ -23,10 +23,13 @@ use crate::{
     upstream::{UpstreamError, patience::Patience, spec::PeerBounds},
 };
 
-/// Reads a whole body of at most `max` bytes; a body in one piece is not copied.
-pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, UpstreamError> {
+/// Reads a whole body of at most `max` bytes, held as `hold` says; a body in one piece is not copied.
+pub(super) async fn whole(
+    body: &mut Arriving,
+    max: usize,
+    mut hold: Hold,
+) -> Result<Bytes, UpstreamError> {
     let too_large = || UpstreamError::too_large(Bound::UpstreamMessage, max);
-    let mut hold = memory::process().hold();
     let expected = body.promised();
     if expected > max as u64 {
         return Err(too_large());
@@ -43,7 +46,7 @@ pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Upst
     } else {
         body.piece().await?
     }) else {
-        return Ok(hold.with(first));
+        return Ok(hold.unpaid().with(first));
     };
     let held = first.len() + second.len();
     // The peer's promise of a length is worth at most a megabyte of ours in advance.
@@ -59,7 +62,7 @@ pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Upst
         all.extend_from_slice(&part);
         next = body.piece().await?;
     }
-    Ok(hold.with(all.freeze()))
+    Ok(hold.unpaid().with(all.freeze()))
 }
 
 /// Finishes bodies whose answer has been taken, where no connection's next user does: one task per transport. What does not end
@@ -138,6 +141,8 @@ pub(super) enum Owes {
         silence: Option<Duration>,
         /// See [`super::Outbound::patience`].
         patience: Option<Arc<Patience>>,
+        /// See [`super::Outbound::payer`].
+        payer: Option<Arc<str>>,
         drain: Drain,
     },
     /// Nothing; it may be silent for ever and ends when the peer ends it.
@@ -178,7 +183,11 @@ impl Owes {
 }
 
 impl Events {
-    pub(super) fn new(body: Arriving, limits: Limits, bounds: &PeerBounds, owes: Owes) -> Self {
+    pub(super) fn new(body: Arriving, limits: Limits, bounds: &PeerBounds, mut owes: Owes) -> Self {
+        let payer = match &mut owes {
+            Owes::Response { payer, .. } => payer.take(),
+            Owes::Nothing => None,
+        };
         Self {
             body: Some(body),
             decoder: sse::Decoder::new(bounds.message_bytes),
@@ -189,7 +198,7 @@ impl Events {
             owes,
             resume: None,
             total: 0,
-            hold: memory::process().hold(),
+            hold: memory::process().hold().paid_by(payer),
         }
     }
 
@@ -292,7 +301,8 @@ impl Events {
         let (ready, resume) = (&mut self.ready, &mut self.resume);
         let (mut full, alone) = (Ok(()), matches!(self.owes, Owes::Response { .. }));
         // What is held of the event that comes to its end is held for it.
-        let mut begun = std::mem::replace(&mut self.hold, memory::process().hold());
+        let mut begun = self.hold.another();
+        std::mem::swap(&mut begun, &mut self.hold);
         self.decoder
             .push(data, |mut event| {
                 if let Some(resume) = resume {
@@ -301,10 +311,11 @@ impl Events {
                 if event.data.is_empty() {
                     return;
                 }
-                let mut hold = std::mem::replace(&mut begun, memory::process().hold());
+                let another = begun.another();
+                let mut hold = std::mem::replace(&mut begun, another);
                 match take(&mut hold, event.data.len(), alone) {
                     Ok(()) => {
-                        event.data = hold.with(event.data);
+                        event.data = hold.unpaid().with(event.data);
                         ready.push_back(event);
                     }
                     Err(error) => full = Err(error),

@@ -105,6 +105,8 @@ pub struct Outbound {
     /// While somebody is asked by this, the answer's stream may be silent for longer than the upstream's silence deadline. Only
     /// HTTP keeps that deadline here.
     pub patience: Option<Arc<Patience>>,
+    /// For whom the answer is held in memory; nobody in particular for our own requests, and where nobody is asked for a name.
+    pub payer: Option<Arc<str>>,
     /// Whether it is a listen of the stateless era: its answer has no end of its own, and a pipe ties to it whatever names
     /// it as its subscription (PROTOCOL B6).
     pub listens: bool,

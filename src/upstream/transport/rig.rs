@@ -143,6 +143,7 @@ pub(super) fn request(id: u64) -> Outbound {
         headers: HeaderMap::new(),
         limits: Limits::UPSTREAM,
         patience: None,
+        payer: None,
         listens: false,
         resumes: false,
     }

@@ -29,19 +29,23 @@ impl Served {
             "listen: {{ address: \"127.0.0.1:0\" }}\n{configuration}"
         )
         .unwrap();
+        let said = NamedTempFile::new().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_usher"))
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["serve", "-c"])
             .arg(file.path())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(said.reopen().unwrap())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
         let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
         let ready = async {
             loop {
-                let line = told.next_line().await.unwrap().expect("the program ended");
+                let Some(line) = told.next_line().await.unwrap() else {
+                    let said = std::fs::read_to_string(said.path()).unwrap();
+                    panic!("the program ended: {said}");
+                };
                 if let Some((_, url)) = line.split_once("http://") {
                     let (address, _) = url.split_once("/mcp").unwrap();
                     return address.parse().unwrap();

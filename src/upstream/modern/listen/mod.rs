@@ -304,6 +304,7 @@ async fn open(
         headers,
         limits: line.terms.peer.json,
         patience: None,
+        payer: None,
         listens: true,
         resumes: false,
     };

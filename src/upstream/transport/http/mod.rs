@@ -33,6 +33,7 @@ use super::{
 use crate::{
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, RpcError, decode},
+    memory::{self, Hold},
     protocol::{codes, mirror},
     tasks::Tasks,
     upstream::{
@@ -167,6 +168,7 @@ impl Http {
                     id,
                     silence,
                     patience: out.patience,
+                    payer: out.payer,
                     drain,
                 };
                 let mut events = Events::new(body, out.limits, &self.bounds, owes);
@@ -177,7 +179,9 @@ impl Http {
                 Box::pin(first_of(head, events)).await
             }
             (Content::Json, id) => {
-                json_answer(head, body, id, &out.limits, self.bounds.message_bytes).await
+                let hold = memory::process().hold().paid_by(out.payer);
+                let bounds = (&out.limits, self.bounds.message_bytes);
+                json_answer(head, body, id, bounds, hold).await
             }
             (_, None) if head.status.is_success() => {
                 self.drain.take(body);
@@ -353,11 +357,11 @@ async fn json_answer(
     head: Head,
     mut body: Arriving,
     id: Option<RequestId>,
-    limits: &Limits,
-    max: usize,
+    (limits, max): (&Limits, usize),
+    hold: Hold,
 ) -> Result<Answer, UpstreamError> {
     body.withhold();
-    let text = whole(&mut body, max).await?;
+    let text = whole(&mut body, max, hold).await?;
     let answer = match decode(text, limits) {
         Ok(message) => sort(head, message, id)?,
         Err(_none) if !head.status.is_success() => Answer::Status(head),

@@ -335,7 +335,13 @@ async fn a_connection_that_died_unused_costs_the_next_call_nothing() {
     for id in 1..20 {
         let call = assemble(Method::POST, &spec.url, HeaderMap::new(), Bytes::new());
         let mut response = pool.send(call, Length::Short).await.unwrap();
-        let body = whole(response.body_mut(), 32 << 20).await.unwrap();
+        let body = whole(
+            response.body_mut(),
+            32 << 20,
+            crate::memory::process().hold(),
+        )
+        .await
+        .unwrap();
         assert_eq!(body, result(id, 1));
         // The news of the end must arrive first: in a race with the next call it is lost, and that call fails.
         while id % 2 == 0 && !pool.is_stale() {
