@@ -2,7 +2,7 @@
 //!
 //! Guarantees: one process writes to a directory at a time; another one that wants the same takes a directory of its own in it,
 //! `beside-2` and so on, so that a gateway on a laptop never fails because a second one runs; each has a chain of its own,
-//! and the same keys. Keys are made at the first start, readable for their owner alone.
+//! and the same keys; what a process left there that has ended is kept as long as any. Keys are made at the first start, readable for their owner alone.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,6 +21,7 @@ use super::{
     chain::Origin,
     journal::{Journal, Kind},
     key::{SigningKey, VerifyingKey},
+    left::{Caretaker, Neighbours},
     log::{Cuts, Disk, Log, Recovered, Signed, Storage},
     recorder::{Bounds, Durability, Keeper, Recorder, Watermarks},
     sinks::{SinkError, Sinking, SinksSpec},
@@ -28,7 +29,7 @@ use super::{
 use crate::findings::Scrub;
 
 /// How many processes may write below one directory at once.
-const BESIDE: usize = 64;
+pub(super) const BESIDE: usize = 64;
 /// The signing key, in the directory.
 const KEY: &str = "key.pem";
 /// Its public half, for whoever verifies.
@@ -116,6 +117,7 @@ pub struct Home {
     pub key: VerifyingKey,
     /// What was found of the process before.
     pub recovered: Option<Recovered>,
+    _caretaker: Option<Caretaker>,
     _lock: Option<Flock<File>>,
 }
 
@@ -174,6 +176,18 @@ impl Home {
             node: node.clone(),
             boot: boot.to_owned(),
         };
+        let caretaker = keeps
+            .then(|| {
+                Caretaker::of(Neighbours {
+                    home: directory.to_owned(),
+                    own: own.clone(),
+                    storage: spec.storage.clone(),
+                    origin: origin.clone(),
+                    cuts: spec.cuts,
+                })
+            })
+            .transpose()
+            .map_err(wrong(directory))?;
         let storage = spec.storage.clone();
         let (log, recovered) =
             Log::open(storage, &own, origin, signing, spec.cuts).map_err(wrong(&own))?;
@@ -212,6 +226,7 @@ impl Home {
             directory: keeps.then_some(own),
             key: public,
             recovered,
+            _caretaker: caretaker,
             _lock: lock,
         })
     }
@@ -228,25 +243,33 @@ fn make(directory: &Path) -> io::Result<()> {
 /// The first directory that nobody writes to.
 fn claim(directory: &Path) -> Result<(PathBuf, Flock<File>), HomeError> {
     for number in 1..=BESIDE {
-        let own = match number {
-            1 => directory.to_owned(),
-            _ => directory.join(format!("beside-{number}")),
-        };
+        let own = place(directory, number);
+        let locked = make(&own).and_then(|()| lock(&own));
         let path = own.join(LOCK);
-        let opened = make(&own).and_then(|()| {
-            OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(&path)
-        });
-        let file = opened.map_err(|cause| HomeError::File { path, cause })?;
-        if let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        if let Some(lock) = locked.map_err(|cause| HomeError::File { path, cause })? {
             return Ok((own, lock));
         }
     }
     Err(HomeError::Crowded(directory.to_owned()))
+}
+
+/// The place of this number among those that share a directory.
+pub(super) fn place(directory: &Path, number: usize) -> PathBuf {
+    match number {
+        1 => directory.to_owned(),
+        _ => directory.join(format!("beside-{number}")),
+    }
+}
+
+/// Keeps others from writing there; `None` where another process writes.
+pub(super) fn lock(own: &Path) -> io::Result<Option<Flock<File>>> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(own.join(LOCK))?;
+    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
 }
 
 /// The file's content, which is `fresh` where there was none. Of many that come first at once, one makes it.
@@ -282,7 +305,7 @@ fn kept(
     made.and_then(|()| fs::read_to_string(path)).map_err(wrong)
 }
 
-fn signing_key(directory: &Path) -> Result<SigningKey, HomeError> {
+pub(super) fn signing_key(directory: &Path) -> Result<SigningKey, HomeError> {
     let path = directory.join(KEY);
     let text = kept(&path, || Ok(SigningKey::generate().1))?;
     let key = SigningKey::parse(&text).map_err(|_| HomeError::Key(path))?;

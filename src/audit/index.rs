@@ -2,7 +2,8 @@
 //!
 //! It is filled while the segment is written, from what is told along with each event; of one that another process began, the
 //! segment is read. Guarantees: every text of the sorts that it lists is in it, or the sort is given up; it may list what a write that
-//! failed has left nowhere. Where it is missing or broken, queries read the segment. It is no part of what is proved.
+//! failed has left nowhere. Where it is missing or broken, queries read the segment. It is not signed: whoever verifies the log looks
+//! whether it leaves anything out.
 
 use std::{
     borrow::Cow,
@@ -133,6 +134,27 @@ impl Listed {
         }
     }
 
+    fn absorb(&mut self, other: Self) {
+        match (&mut self.0, other.0) {
+            (Some(all), Some(others)) => {
+                all.extend(others);
+                if all.len() > MOST {
+                    self.0 = None;
+                }
+            }
+            (_, None) => self.0 = None,
+            (None, _) => {}
+        }
+    }
+
+    fn covers(&self, held: &Self) -> bool {
+        match (&self.0, &held.0) {
+            (None, _) => true,
+            (Some(all), Some(held)) => held.is_subset(all),
+            (Some(_), None) => false,
+        }
+    }
+
     pub(super) fn may_hold(&self, asked: Option<&String>) -> bool {
         match (&self.0, asked) {
             (Some(all), Some(asked)) => all.contains(asked),
@@ -164,8 +186,49 @@ impl Index {
         }
     }
 
+    /// Lists what is in a further part of the segment, too.
+    pub(super) fn absorb(&mut self, part: Self) {
+        self.length += part.length;
+        for time in [&part.since, &part.until] {
+            self.note_time(time);
+        }
+        for (process, (least, most)) in &part.calls {
+            self.note_call(process, *least);
+            self.note_call(process, *most);
+        }
+        self.principals.absorb(part.principals);
+        self.upstreams.absorb(part.upstreams);
+        self.names.absorb(part.names);
+        self.methods.absorb(part.methods);
+        self.outcomes.absorb(part.outcomes);
+        self.decisions.absorb(part.decisions);
+        self.reasons.absorb(part.reasons);
+        self.findings.absorb(part.findings);
+        self.events.absorb(part.events);
+    }
+
+    /// Whether it leaves out nothing of what a segment holds, so that no query passes over any of that.
+    pub(super) fn covers(&self, held: &Self) -> bool {
+        let calls = |(process, (least, most)): (&String, &(u64, u64))| {
+            let listed = self.calls.get(process);
+            listed.is_some_and(|(first, last)| first <= least && last >= most)
+        };
+        // None has a time before all times.
+        (held.since.is_empty() || self.since <= held.since && self.until >= held.until)
+            && held.calls.iter().all(calls)
+            && self.principals.covers(&held.principals)
+            && self.upstreams.covers(&held.upstreams)
+            && self.names.covers(&held.names)
+            && self.methods.covers(&held.methods)
+            && self.outcomes.covers(&held.outcomes)
+            && self.decisions.covers(&held.decisions)
+            && self.reasons.covers(&held.reasons)
+            && self.findings.covers(&held.findings)
+            && self.events.covers(&held.events)
+    }
+
     /// Lists an event; nothing, where it is none of ours.
-    fn read(&mut self, event: &str) {
+    pub(super) fn read(&mut self, event: &str) {
         if let Ok(brief) = serde_json::from_str(event) {
             self.add(&brief);
         }

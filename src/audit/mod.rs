@@ -10,6 +10,7 @@ pub mod home;
 mod index;
 pub mod journal;
 pub mod key;
+mod left;
 pub mod log;
 pub mod query;
 pub mod record;

@@ -208,8 +208,12 @@ pub(in crate::audit) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(&beside)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
+    let written = file.write_all(text).and_then(|()| file.sync_all());
+    let moved = written.and_then(|()| fs::rename(&beside, path));
+    if moved.is_err() {
+        // On a full disk a part of it would be in the way of what matters.
+        drop(fs::remove_file(&beside));
+    }
+    moved?;
     sync_directory(path)
 }

@@ -1,19 +1,19 @@
 //! Which segments certainly hold nothing of what is looked for.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::Filter;
 use crate::audit::{
     index::{Index, parts},
-    log::{INDEX, Segment},
+    log::INDEX,
 };
 
 impl Index {
     /// The index beside a segment, if there is one and it was written for what is there.
-    pub(super) fn beside(segment: &Segment) -> Option<Self> {
-        let text = fs::read(segment.path.with_extension(INDEX)).ok()?;
+    pub(in crate::audit) fn beside(segment: &Path) -> Option<Self> {
+        let text = fs::read(segment.with_extension(INDEX)).ok()?;
         let index: Self = serde_json::from_slice(&text).ok()?;
-        (fs::metadata(&segment.path).ok()?.len() == index.length).then_some(index)
+        (fs::metadata(segment).ok()?.len() == index.length).then_some(index)
     }
 
     /// Whether the segment may hold what is looked for.

@@ -138,7 +138,7 @@ fn through(
         if segment.first >= limit {
             continue;
         }
-        if Index::beside(segment).is_some_and(|index| !index.may_hold(filter)) {
+        if Index::beside(&segment.path).is_some_and(|index| !index.may_hold(filter)) {
             scanned.skipped += 1;
             reached = reached.min(segment.first);
             if (reach.enough)() {

@@ -79,6 +79,8 @@ pub enum Kind {
         /// A record that was there.
         known: u64,
     },
+    /// An index does not list all that its segment holds.
+    LeavesOut,
     /// More records without a checkpoint than there can be.
     Unsigned {
         /// The last record that is covered.
@@ -104,6 +106,7 @@ impl Kind {
             Self::NotAsOutside => "not_as_outside",
             Self::OutsideNotSigned { .. } => "outside_not_signed",
             Self::Cut { .. } => "cut",
+            Self::LeavesOut => "index_leaves_out",
             Self::Unsigned { .. } => "unsigned",
         }
     }
@@ -156,6 +159,9 @@ impl fmt::Display for Kind {
             Self::Cut { last, known } => write!(
                 f,
                 "the log ends with record {last}, but there was a record {known}: its tail was cut off"
+            ),
+            Self::LeavesOut => f.write_str(
+                "this index leaves out what is in its segment, so that queries pass over that: remove it",
             ),
             Self::Unsigned { after } => write!(
                 f,

@@ -25,8 +25,11 @@ pub use fault::{Fault, Kind};
 use super::{
     chain::{Hash, Line, Place, Tree},
     entry::Entry,
+    index::Index,
     key::{Checkpoint, VerifyingKey},
-    log::{CHECKPOINT, RETENTION, SEGMENT, Segment, Signed, is_void_unless_durable, segments},
+    log::{
+        CHECKPOINT, INDEX, RETENTION, SEGMENT, Segment, Signed, is_void_unless_durable, segments,
+    },
 };
 use reading::{Hashed, Piece};
 
@@ -103,6 +106,8 @@ struct Verifier<'a> {
     retained: Option<u64>,
     /// Events that have to come again, in this order, since the segment they stood in was given up.
     again: VecDeque<Vec<u8>>,
+    /// What the segment holds that queries look for.
+    held: Index,
     /// The segment before.
     before: Option<PathBuf>,
     file: PathBuf,
@@ -136,6 +141,7 @@ impl<'a> Verifier<'a> {
             removed: None,
             retained: None,
             again: VecDeque::new(),
+            held: Index::default(),
             before: None,
             file: PathBuf::new(),
             line: 0,
@@ -143,15 +149,17 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn piece(&mut self, segments: &[Segment], piece: &Piece) {
+    fn piece(&mut self, segments: &[Segment], piece: &mut Piece) {
         let Some(segment) = segments.get(piece.segment) else {
             return;
         };
         if piece.offset == 0 {
+            self.leave();
             self.before = Some(std::mem::replace(&mut self.file, segment.path.clone()));
             self.line = 0;
             self.report.segments += 1;
         }
+        self.held.absorb(std::mem::take(&mut piece.index));
         let mut begin = 0;
         let mut last = None;
         for (n, hashed) in piece.lines.iter().enumerate() {
@@ -175,6 +183,21 @@ impl<'a> Verifier<'a> {
             self.report.until = entry.time;
         }
         self.report.bytes += piece.length;
+    }
+
+    /// Looks at the index of the segment that was read, if it has one.
+    fn leave(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        let index = Index::beside(&self.file);
+        if index.is_some_and(|index| !index.covers(&held)) {
+            let index = self.file.with_extension(INDEX);
+            let segment = std::mem::replace(&mut self.file, index);
+            (self.line, self.offset) = (1, 0);
+            // The records are as they were.
+            let tree = self.tree.take();
+            self.fault(None, Kind::LeavesOut);
+            (self.file, self.tree) = (segment, tree);
+        }
     }
 
     fn record(&mut self, line: &Line<'_>, hashed: &Hashed, segment: &Segment) {
@@ -415,6 +438,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn end(mut self) -> Report {
+        self.leave();
         let last = self.last.unwrap_or(Place::START);
         if let Some(removed) = self.removed {
             let to = removed.seq;

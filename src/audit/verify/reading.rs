@@ -18,6 +18,7 @@ use std::{
 
 use crate::audit::{
     chain::{Hash, Line, Tree},
+    index::Index,
     log::Segment,
 };
 
@@ -37,6 +38,8 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     pub(super) text: Vec<u8>,
     pub(super) lines: Vec<Hashed>,
+    /// What is to stand in the index of the segment.
+    pub(super) index: Index,
     /// Whether the last of the lines has no end.
     pub(super) torn: bool,
     /// How many bytes of the segment it stands for: more than the text where a line was too long.
@@ -55,7 +58,7 @@ pub(super) struct Hashed {
 ///
 /// # Errors
 /// When a file cannot be read.
-pub(super) fn read(segments: &[Segment], mut judge: impl FnMut(&Piece)) -> io::Result<()> {
+pub(super) fn read(segments: &[Segment], mut judge: impl FnMut(&mut Piece)) -> io::Result<()> {
     let source = Mutex::new(Source::new(segments));
     let threads = thread::available_parallelism()
         .map_or(2, usize::from)
@@ -77,15 +80,15 @@ type Sent = (u64, io::Result<Piece>);
 fn in_order(
     source: &Mutex<Source<'_>>,
     pieces: &Receiver<Sent>,
-    judge: &mut impl FnMut(&Piece),
+    judge: &mut impl FnMut(&mut Piece),
 ) -> io::Result<()> {
     let mut early = BTreeMap::new();
     let mut next = 0;
     // Where it ends early, the channel is closed and the threads end.
     for (turn, piece) in pieces {
         early.insert(turn, piece?);
-        while let Some(piece) = early.remove(&next) {
-            judge(&piece);
+        while let Some(mut piece) = early.remove(&next) {
+            judge(&mut piece);
             next += 1;
             lock(source).spare.push(piece);
         }
@@ -113,13 +116,21 @@ fn work(source: &Mutex<Source<'_>>, sender: &SyncSender<Sent>) {
 
 fn hash(piece: &mut Piece) {
     let mut begin = 0;
-    let Piece { text, lines, .. } = piece;
+    let Piece {
+        text, lines, index, ..
+    } = piece;
     lines.clear();
+    *index = Index::default();
     let mut add = |begin: usize, end: usize| {
-        let hashed = text.get(begin..end).and_then(Line::hashed).map(|record| {
+        let line = text.get(begin..end);
+        let hashed = line.and_then(Line::hashed).map(|record| {
             let hash = Hash::of(record);
             (hash, Tree::leaf(&hash))
         });
+        let event = line.and_then(Line::parse).map(|line| line.event);
+        if let Some(event) = event.and_then(|event| str::from_utf8(event).ok()) {
+            index.read(event);
+        }
         lines.push(Hashed { end, hash: hashed });
     };
     for end in memchr::memchr_iter(b'\n', text) {

@@ -3,13 +3,16 @@
 use std::{ops::Range, sync::Arc};
 
 use super::*;
-use crate::audit::{
-    chain::{Origin, link},
-    key::SigningKey,
-    log::{
-        Cuts, Log,
-        testing::{Faulty, Shared, age_oldest, happened, origin},
+use crate::{
+    audit::{
+        chain::{Origin, link},
+        key::SigningKey,
+        log::{
+            Cuts, Log,
+            testing::{Faulty, Shared, age_oldest, happened, origin},
+        },
     },
+    json::{Edits, Json, Kind as JsonKind, Limits},
 };
 
 struct Written {
@@ -411,6 +414,76 @@ fn no_more_counts_as_signed_than_what_is_left_of_a_segment_that_was_given_up() {
     assert_eq!(now.faults, []);
     assert_eq!(now.gaps, [(signed + 1, durable)]);
     assert_eq!(now.in_gaps, durable - signed);
+}
+
+/// SECURITY AUD-3: whoever looks for something finds it.
+#[test]
+fn an_index_that_leaves_anything_out_is_found_and_one_that_lists_more_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let cuts = Cuts {
+        segment: 8 << 10,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    for n in 0..40 {
+        let event = format!(
+            r#"{{"call":"p-{n}","decision":"permit","event":"call","findings":[{{"class":"c","rule":"r"}}],"method":"m","outcome":"ok","principal":{{"name":"ana"}},"reason":"why","target":{{"exposed":"x_t","upstream":"x"}},"time":"2026-11-27T09:00:{n:02}.000Z"}}"#
+        );
+        log.append(&[event.into_bytes()].into()).unwrap();
+    }
+    log.sign().unwrap();
+    let ended = log.take_ended();
+    for segment in &ended {
+        segment.write_index().unwrap();
+    }
+    let faults = || {
+        let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+        assert!(report.signed > 30);
+        let faults = report.faults.into_iter();
+        faults
+            .map(|fault| (fault.file, fault.kind))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(faults(), []);
+    let index = segments(directory.path()).unwrap().remove(0).path;
+    let index = index.with_extension(INDEX);
+    let whole = Json::parse(fs::read(&index).unwrap().into(), &Limits::CLIENT).unwrap();
+    let with = |members: &[(&str, &str)]| {
+        let mut edits = Edits::new();
+        for (name, value) in members {
+            let value = Json::parse(value.to_string().into(), &Limits::CLIENT).unwrap();
+            edits.set(whole.root(), name, value);
+        }
+        fs::write(&index, whole.splice(&edits).bytes()).unwrap();
+    };
+    let mut changed = 0;
+    for member in whole.root().members() {
+        let name = &*member.key;
+        let text = whole.slice(member.value);
+        let less = match (member.value.kind(), text.as_str().split_once(',')) {
+            (JsonKind::Array, Some((_, others))) => format!("[{others}"),
+            (JsonKind::Array, None) => "[]".to_owned(),
+            (JsonKind::Object, _) => r#"{"p":[9,9]}"#.to_owned(),
+            _ if name == "since" => r#""2026-11-27T10""#.to_owned(),
+            _ if name == "until" => r#""2026-11-27T08""#.to_owned(),
+            _ => continue,
+        };
+        changed += 1;
+        with(&[(name, &less)]);
+        assert_eq!(faults(), [(index.clone(), Kind::LeavesOut)], "{name}");
+        // A sort that was given up rules nothing out.
+        if member.value.kind() == JsonKind::Array {
+            with(&[(name, "null")]);
+            assert_eq!(faults(), [], "{name}");
+        }
+    }
+    assert_eq!(changed, 12);
+    // One that is for another length is read by nobody.
+    with(&[("length", "1"), ("names", "[]")]);
+    assert_eq!(faults(), []);
 }
 
 /// SECURITY AUD-7, AUD-10: such a segment holds more than the log goes on from.

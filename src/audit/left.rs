@@ -1,0 +1,189 @@
+//! What processes left behind that wrote beside others and have ended: it is kept no longer than what this one writes.
+//!
+//! Guarantees: nothing is touched where another process writes; that something was removed is recorded and signed there, as
+//! anywhere (SECURITY AUD-10).
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    chain::Origin,
+    home::{BESIDE, lock, place, signing_key},
+    log::{Cuts, Log, Storage, segments},
+};
+
+/// How often it is looked after.
+const OFTEN: Duration = Duration::from_secs(3_600);
+
+/// Where processes write side by side.
+pub(super) struct Neighbours {
+    /// The directory of them all, where the keys are.
+    pub(super) home: PathBuf,
+    /// That of this process.
+    pub(super) own: PathBuf,
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) origin: Origin,
+    pub(super) cuts: Cuts,
+}
+
+/// Looks after what was left behind, until it is dropped.
+pub(super) struct Caretaker {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Caretaker {
+    /// Looks at once, and then each hour.
+    ///
+    /// # Errors
+    /// Where there is no thread for it.
+    pub(super) fn of(neighbours: Neighbours) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let look = move || {
+            loop {
+                neighbours.look();
+                if stopped.recv_timeout(OFTEN) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        let named = thread::Builder::new().name("audit-left".into());
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(named.spawn(look)?),
+        })
+    }
+}
+
+impl Drop for Caretaker {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in it was told where it was.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Neighbours {
+    fn look(&self) {
+        for number in 1..=BESIDE {
+            let directory = place(&self.home, number);
+            if directory == self.own || !directory.is_dir() {
+                continue;
+            }
+            if let Err(error) = self.tidy(&directory) {
+                tracing::warn!(directory = %directory.display(), %error, "old audit records cannot be removed; it is tried again");
+            }
+        }
+    }
+
+    /// Removes what is kept too long: a log does so when it is opened.
+    fn tidy(&self, directory: &Path) -> io::Result<()> {
+        if !self.holds_old(directory)? {
+            return Ok(());
+        }
+        let Some(_lock) = lock(directory)? else {
+            return Ok(());
+        };
+        let key = signing_key(&self.home).map_err(io::Error::other)?;
+        let (storage, origin) = (self.storage.clone(), self.origin.clone());
+        let (mut log, _) = Log::open(storage, directory, origin, key, self.cuts)?;
+        log.sign()?;
+        if let Some(syncing) = log.syncing() {
+            syncing.wait()?;
+        }
+        for segment in log.take_ended() {
+            segment.write_index()?;
+        }
+        Ok(())
+    }
+
+    fn holds_old(&self, directory: &Path) -> io::Result<bool> {
+        let now = SystemTime::now();
+        for segment in segments(directory)? {
+            let changed = fs::metadata(&segment.path)?.modified()?;
+            if now.duration_since(changed).unwrap_or_default() >= self.cuts.retention {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{
+        log::testing::{Faulty, Shared, age_oldest, happened, origin},
+        verify::verify,
+    };
+
+    #[test]
+    fn what_is_old_is_removed_where_nobody_writes_and_the_rest_stays_provable() {
+        let home = tempfile::tempdir().unwrap();
+        let key = signing_key(home.path()).unwrap().public();
+        let beside = place(home.path(), 2);
+        let storage: Arc<dyn Storage> = Arc::new(Shared(Arc::new(Faulty::default())));
+        let (mut log, _) = Log::open(
+            storage.clone(),
+            &beside,
+            origin(),
+            signing_key(home.path()).unwrap(),
+            Cuts::default(),
+        )
+        .unwrap();
+        for n in 0..3 {
+            log.append(&[happened(n)].into()).unwrap();
+            log.rotate().unwrap();
+        }
+        drop(log);
+        let neighbours = Neighbours {
+            home: home.path().to_owned(),
+            own: home.path().to_owned(),
+            storage,
+            origin: origin(),
+            cuts: Cuts::default(),
+        };
+        let all = || segments(&beside).unwrap();
+        let before = all().len();
+        neighbours.look();
+        assert_eq!(all().len(), before, "nothing is old");
+        let oldest = age_oldest(&beside);
+        let writes = lock(&beside).unwrap().unwrap();
+        neighbours.look();
+        assert!(oldest.exists(), "another process writes there");
+        drop(writes);
+        neighbours.look();
+        assert!(!oldest.exists());
+        let report = verify(&beside, &[key], &[], |_| {}).unwrap();
+        assert_eq!(report.faults, []);
+        assert!(report.first > 1);
+        // The last of all goes too, the next time.
+        let oldest = age_oldest(&beside);
+        neighbours.look();
+        assert!(!oldest.exists());
+        assert_eq!(verify(&beside, &[key], &[], |_| {}).unwrap().faults, []);
+    }
+
+    #[test]
+    fn it_ends_when_it_is_dropped() {
+        let home = tempfile::tempdir().unwrap();
+        let neighbours = Neighbours {
+            home: home.path().to_owned(),
+            own: home.path().to_owned(),
+            storage: Arc::new(Shared(Arc::new(Faulty::default()))),
+            origin: origin(),
+            cuts: Cuts::default(),
+        };
+        drop(Caretaker::of(neighbours).unwrap());
+    }
+}
