@@ -84,6 +84,7 @@ fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalo
         .flat_map(|part| &part.shelves)
         .flat_map(|shelf| shelf.reports.iter().cloned())
         .chain(parts.iter().filter_map(|part| part.instructions.clone()))
+        .chain(parts.iter().flat_map(Part::tags_of_nothing))
         .collect();
     let held = ListKind::EVERY.map(|kind| {
         let old = previous.map(|previous| &previous.held[kind as usize]);

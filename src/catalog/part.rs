@@ -9,7 +9,7 @@ use super::{
     check::Item,
     moment::Moment,
     namespace::Namespace,
-    report::{Reason, Report},
+    report::{Reason, Report, Reports},
     rules::{CatalogRules, NamingRules},
     shelf::Shelf,
     skills,
@@ -41,6 +41,20 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// What gives tags to nothing that is there; nobody knows where a list is missing or was cut short.
+    pub(super) fn tags_of_nothing(&self) -> Vec<Report> {
+        if self.is_unread() || self.shelves.iter().any(|shelf| shelf.truncated) {
+            return Vec::new();
+        }
+        let items = self.shelves.iter().flat_map(|shelf| &shelf.items);
+        let names = items.map(|item| &*item.route.local);
+        let mut told = Reports::new(self.id().clone(), ListKind::Tools);
+        for glob in self.naming.tags_of_nothing(names) {
+            told.add(glob, Reason::OfNothing);
+        }
+        told.into_list()
+    }
+
     /// What an upstream brings, checked. What is as in `before` is taken over.
     pub(super) fn stocked(
         rules: &CatalogRules,

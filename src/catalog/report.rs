@@ -103,6 +103,9 @@ pub enum Reason {
     /// Not an item, but what the configuration names where the upstream offers nothing of that name.
     #[error("is in `{0}`, but no tool that is there is called so")]
     Unmet(&'static str),
+    /// The same of what gives tags, which all items may have.
+    #[error("is in `tags`, but nothing that is there is called so")]
+    OfNothing,
     /// More of the same list, not told one by one.
     #[error("and {0} more")]
     More(usize),
@@ -143,6 +146,7 @@ impl Reason {
             | Self::Resembles(..)
             | Self::Foreign(_)
             | Self::Unmet(_)
+            | Self::OfNothing
             | Self::More(_) => None,
         }
     }
@@ -171,7 +175,7 @@ impl Reason {
             Self::Quarantined => "not_approved",
             Self::Shadows(_) => "shadows",
             Self::Resembles(..) => "resembles",
-            Self::Unmet(_) => "unmet",
+            Self::Unmet(_) | Self::OfNothing => "unmet",
             Self::More(_) => "more",
         }
     }
@@ -185,6 +189,7 @@ impl Reason {
                 | Self::Shadows(_)
                 | Self::Resembles(..)
                 | Self::Unmet(_)
+                | Self::OfNothing
                 | Self::CutShort
         )
     }

@@ -57,6 +57,9 @@ impl NamingRules {
         let globs = |key: &'static str, globs: &'a [String]| {
             globs.iter().map(move |glob| (key, glob.as_str()))
         };
+        let (pins, held) = (&self.labels.pins, &self.validation.tools);
+        let pins = pins.iter().map(|(glob, _)| ("tools.annotations", &**glob));
+        let held = held.iter().map(|(glob, _)| ("validate.tools", &**glob));
         let names = |key: &'static str, named: &'a BTreeMap<String, String>| {
             named.keys().map(move |name| (key, name.as_str()))
         };
@@ -65,8 +68,21 @@ impl NamingRules {
         let named = named.filter(|(_, name)| !offered.contains(name));
         globs("tools.allow", &self.tools.allow)
             .chain(globs("tools.deny", &self.tools.deny))
+            .chain(pins)
+            .chain(held)
             .filter(move |(_, glob)| !met(glob))
             .chain(named)
+    }
+
+    /// The globs of tags that none of these names has: as a rule a slip, and one by which a policy permits what it should not.
+    pub(super) fn tags_of_nothing<'a>(
+        &'a self,
+        names: impl Iterator<Item = &'a str> + Clone,
+    ) -> impl Iterator<Item = &'a str> {
+        let globs = self.labels.tags.iter().map(|(glob, _)| &**glob);
+        globs.filter(move |glob| {
+            *glob != "*" && !names.clone().any(|name| glob::matches(glob, name))
+        })
     }
 
     /// What the upstream calls the tool that is shown as `shown`, if it could have one.

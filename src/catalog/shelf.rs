@@ -24,7 +24,7 @@ pub(super) struct Shelf {
     pub(super) items: Vec<Arc<Item>>,
     pub(super) reports: Vec<Report>,
     source: Arc<[Json]>,
-    truncated: bool,
+    pub(super) truncated: bool,
 }
 
 impl Shelf {

@@ -1,6 +1,9 @@
 //! `usher check`: whether a configuration and its policies are right, and with `--connect` whether its upstreams are there.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+};
 
 use clap::Args as ClapArgs;
 use http::Uri;
@@ -20,6 +23,7 @@ use crate::{
     limits::{Dimension, Rule},
     policy::{Item, ItemKind, Policy, Problem},
     protocol::{UpstreamId, meta},
+    sanitize::rules::UpstreamRules,
     tasks::Tasks,
     upstream::spec::{Endpoint, UpstreamSpec},
 };
@@ -147,6 +151,7 @@ async fn reached(
 ) -> Ended {
     let addresses = addresses(&plan);
     let (sets, limits) = (plan.catalog.toolsets.clone(), plan.limits.rules.clone());
+    let content = plan.sanitize.upstreams.clone();
     let (statuses, items) = match connect(plan).await {
         Ok(seen) => seen,
         Err(error) => {
@@ -159,6 +164,7 @@ async fn reached(
         // Of what is away nobody knows what it would offer.
         notes.extend(idle(&sets, &items));
         notes.extend(limiting_nothing(&limits, &items));
+        notes.extend(looking_at_nothing(&content, &items));
     }
     let unfit = governed.map_or_else(Vec::new, |(plan, policy)| {
         unfit_policies(&plan, &policy, items)
@@ -260,6 +266,24 @@ fn limiting_nothing(rules: &[Rule], items: &[Item]) -> Vec<String> {
     idle.map(note).collect()
 }
 
+/// Rules about content for tools that are not there: as a rule a slip, and else what is looked at as anywhere.
+fn looking_at_nothing(rules: &BTreeMap<UpstreamId, UpstreamRules>, items: &[Item]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (upstream, rules) in rules {
+        let tools = items
+            .iter()
+            .filter(|item| item.kind == ItemKind::Tool && item.upstream == *upstream);
+        for (glob, _) in &rules.tools {
+            if !tools.clone().any(|item| glob::matches(glob, &item.local)) {
+                notes.push(format!(
+                    "upstreams.{upstream}.sanitize.tools: `{glob}` matches no tool that is there; `usher catalog` lists them"
+                ));
+            }
+        }
+    }
+    notes
+}
+
 fn summary(args: &Args, plan: &Plan, policy: Option<&Policy>) -> String {
     let count = |number: usize, word| out::count(number as u64, word);
     let policies = match policy.map(Policy::count) {
@@ -340,6 +364,7 @@ mod tests {
     use crate::{
         limits::{Amount, Glob, Pattern, Rate},
         policy::Hints,
+        sanitize::rules::Actions,
     };
 
     fn item(kind: ItemKind, outward: &str) -> Item {
@@ -389,6 +414,34 @@ mod tests {
                 "{note}"
             );
         }
+    }
+
+    #[test]
+    fn content_rules_for_a_tool_that_is_not_there_are_told() {
+        let globs = ["git_*", "git_lgo"].map(|glob| (glob.to_owned(), Actions::default()));
+        let rules = UpstreamRules {
+            tools: globs.into(),
+            ..UpstreamRules::default()
+        };
+        let of = |key: &str| UpstreamId::parse(key).expect("a key");
+        let rules = [(of("git"), rules.clone()), (of("other"), rules)].into();
+        let items = [
+            item(ItemKind::Tool, "git_log"),
+            item(ItemKind::Prompt, "git_lgo"),
+        ];
+        let told = looking_at_nothing(&rules, &items);
+        let places: Vec<&str> = told
+            .iter()
+            .filter_map(|note| note.split(" matches").next())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "upstreams.git.sanitize.tools: `git_lgo`",
+                "upstreams.other.sanitize.tools: `git_*`",
+                "upstreams.other.sanitize.tools: `git_lgo`",
+            ]
+        );
     }
 
     #[test]

@@ -2,7 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::{super::Reason, *};
+use super::{
+    super::{
+        Reason,
+        rules::{Pins, Validation},
+    },
+    *,
+};
 
 #[test]
 fn names_are_prefixed_and_listed_in_configured_order_then_the_upstreams_own() {
@@ -38,19 +44,36 @@ fn what_the_configuration_names_and_nobody_offers_is_reported() {
         naming.rename.insert(key.into(), format!("{key}_2"));
         naming.describe.insert(key.into(), "Says it again.".into());
     }
+    naming.labels.tags = ["echo", "a://*", "dei"]
+        .map(|glob| (glob.to_owned(), vec!["x".into()]))
+        .into();
+    naming.labels.pins = ["d*", "ech"]
+        .map(|glob| (glob.to_owned(), Pins::default()))
+        .into();
+    naming.validation.tools = ["*", "ehco"]
+        .map(|glob| (glob.to_owned(), Validation::default()))
+        .into();
     let catalog = build(&rules, vec![("mini", tools(&["echo", "die"]))], None);
     assert_eq!(all(&catalog, &Scope::All, ListKind::Tools), ["mini_echo_2"]);
     let unmet = |name: &str, key: &str| {
         let reason = format!("is in `{key}`, but no tool that is there is called so");
         ("mini".to_owned(), name.to_owned(), reason)
     };
+    let nothing = |name: &str| {
+        let reason = "is in `tags`, but nothing that is there is called so";
+        ("mini".to_owned(), name.to_owned(), reason.to_owned())
+    };
     assert_eq!(
         reports(&catalog),
         [
             unmet("x*", "tools.allow"),
             unmet("dye", "tools.deny"),
+            unmet("ech", "tools.annotations"),
+            unmet("ehco", "validate.tools"),
             unmet("gone", "rename"),
             unmet("gone", "describe"),
+            nothing("a://*"),
+            nothing("dei"),
         ]
     );
 }
