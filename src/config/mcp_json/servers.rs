@@ -77,6 +77,18 @@ const SILENT: [&str; 18] = [
     "version",
 ];
 
+/// The servers that Claude Code keeps for one directory each, with that directory.
+fn projects(root: &Node) -> Vec<(&str, &Entry)> {
+    let mut all = Vec::new();
+    let projects = root.member("projects").map(Node::entries);
+    for project in projects.unwrap_or_default() {
+        let servers = project.node.member("mcpServers").map(Node::entries);
+        let servers = servers.unwrap_or_default().iter();
+        all.extend(servers.map(|entry| (&*project.key, entry)));
+    }
+    all
+}
+
 impl<'v> Translation<'v> {
     pub(super) fn new(mode: Mode, vars: Vars<'v>) -> Self {
         Self {
@@ -106,7 +118,9 @@ impl<'v> Translation<'v> {
             .member("mcpServers")
             .or_else(|| root.member("servers"))
             .or_else(|| root.member("mcp").and_then(|mcp| mcp.member("servers")));
-        let Some(Value::Map(servers)) = servers.map(|node| &node.value) else {
+        let servers = servers.map(|node| &node.value);
+        let of_projects = projects(root);
+        if !matches!(servers, Some(Value::Map(_))) && of_projects.is_empty() {
             findings.report(
                 Place::whole(file),
                 "",
@@ -114,17 +128,33 @@ impl<'v> Translation<'v> {
                 "Claude Desktop, Claude Code and Cursor write the first, VS Code the second",
             );
             return;
-        };
+        }
         let inputs = root.member("inputs").map(Node::items).unwrap_or_default();
-        for entry in servers {
-            let server = Server {
-                name: &entry.key,
-                file: path,
-                workspace: workspace_of(path),
-                own: BTreeMap::new(),
-                inputs,
-            };
-            self.server(entry, server, findings);
+        let server = |name, workspace| Server {
+            name,
+            file: path,
+            workspace,
+            own: BTreeMap::new(),
+            inputs,
+        };
+        if let Some(Value::Map(servers)) = servers {
+            for entry in servers {
+                self.server(entry, server(&entry.key, workspace_of(path)), findings);
+            }
+        }
+        for (project, entry) in of_projects {
+            match self.mode {
+                // What is for one directory is not for everybody who comes here.
+                Mode::Serve => self.notes.push(format!(
+                    "`{}` is of the project {project} and was left out; `usher import` takes it",
+                    entry.key
+                )),
+                Mode::Import => {
+                    self.notes
+                        .push(format!("`{}` is of the project {project}", entry.key));
+                    self.server(entry, server(&entry.key, PathBuf::from(project)), findings);
+                }
+            }
         }
     }
 
@@ -217,7 +247,16 @@ impl<'v> Translation<'v> {
             Value::List(items) => items.as_slice(),
             Value::Scalar(_) | Value::Map(_) => std::slice::from_ref(&command.node),
         };
-        let args = node.member("args").map(Node::items).unwrap_or_default();
+        let args = match node.member("args") {
+            Some(text) if text.as_text().is_some() => {
+                self.notes.push(format!(
+                    "`{}.args` is one text there, and is one argument here",
+                    server.name
+                ));
+                std::slice::from_ref(text)
+            }
+            args => args.map(Node::items).unwrap_or_default(),
+        };
         let mut words = Vec::new();
         let mut before = "";
         for word in own.iter().chain(args) {

@@ -80,6 +80,46 @@ fn words<'a>(plan: &'a Plan, key: &str) -> &'a [String] {
     }
 }
 
+const CODE: &str = r#"{
+  "numStartups": 7,
+  "mcpServers": { "time": { "command": "uvx", "args": "mcp-server-time" } },
+  "projects": {
+    "/home/ana/shop": {
+      "allowedTools": [],
+      "mcpServers": {
+        "files": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "${workspaceFolder}"] },
+        "time": { "command": "uvx", "args": ["mcp-server-time"] }
+      }
+    },
+    "/home/ana/blog": { "mcpServers": {} }
+  }
+}"#;
+
+#[test]
+fn what_claude_code_keeps_for_a_project_is_imported_and_not_served_to_everybody() {
+    let files = Files::new();
+    files.add("claude.json", CODE);
+    let import = imported(&files, &["claude.json"]);
+    let expected = "upstreams:\n  time:\n    command: [uvx, mcp-server-time]\n  files:\n    command: [npx, \"-y\", \"@modelcontextprotocol/server-filesystem\", /home/ana/shop]\n";
+    assert!(import.yaml.ends_with(expected), "{}", import.yaml);
+    assert_eq!(
+        import.notes,
+        [
+            "`time.args` is one text there, and is one argument here",
+            "`files` is of the project /home/ana/shop",
+            "`time` is of the project /home/ana/shop",
+            "`time` is there twice and was taken once",
+        ]
+    );
+    let (plan, notes) = load_mcp_json(&files.path("claude.json"), &vars).unwrap();
+    assert_eq!(plan.upstreams.len(), 1);
+    assert_eq!(
+        notes[1],
+        "`files` is of the project /home/ana/shop and was left out; `usher import` takes it"
+    );
+    assert_eq!(notes.len(), 3);
+}
+
 #[test]
 fn each_kind_of_file_is_imported_into_a_configuration_that_loads_without_its_secrets() {
     let files = Files::new();
