@@ -121,8 +121,9 @@ impl Aside {
 
     /// What has happened and was not told yet; nothing is waited for.
     pub fn rest(&mut self) -> VecDeque<Event> {
+        let there = self.events.len();
         let events = std::iter::from_fn(|| self.events.try_recv().ok());
-        let events: Vec<_> = events.collect();
+        let events: Vec<_> = events.take(there).collect();
         events.into_iter().map(|event| self.seen(event)).collect()
     }
 

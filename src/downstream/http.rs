@@ -17,7 +17,7 @@ use tokio::time::{Instant, interval_at};
 
 use super::{
     Accepts, Answer, Door, Inbound, Named, Running, Told,
-    legacy::{CannotResume, dialect::Legacy},
+    legacy::{Answering, CannotResume, dialect::Legacy},
     problem::{self, Early, Problem},
     proof::while_proved,
 };
@@ -157,7 +157,7 @@ fn post(
             Some(headers) => {
                 let whose = Whose {
                     payer: payer.clone().filter(|_| is_large(&body)),
-                    asked: is_large(&body) && is_asked(door, &inbound),
+                    answers: is_large(&body).then(|| answers(door, &inbound)).flatten(),
                 };
                 read_message(headers, body, bounds, whose).await
             }
@@ -227,8 +227,8 @@ impl Unread {
 pub(super) struct Whose {
     /// Who pays for it.
     pub(super) payer: Option<Arc<str>>,
-    /// Whether they were asked something: an answer makes room.
-    pub(super) asked: bool,
+    /// Held where they were asked something, for each question once: an answer makes room.
+    pub(super) answers: Option<Answering>,
 }
 
 /// The body of a POST that may hold a message, or its refusal by headers alone, size or time (SECURITY HTTP-6, HTTP-10).
@@ -246,23 +246,24 @@ pub(super) async fn read_message(
         return Err(Unread::unsaid(status, "unsupported_media_type"));
     }
     let mut bounds = *bounds;
-    let mut hold = memory::process().hold().paid_by(whose.payer);
-    if !whose.asked {
-        hold = hold.for_request();
+    let mut capped = false;
+    let mut hold = memory::process().hold().below(Work::Connection);
+    if whose.answers.is_none() {
+        hold = memory::process().hold().below(Work::Stream);
+        hold = hold.paid_by(whose.payer);
         // What is small is read all the same: a cancellation or an answer makes room.
         if is_large(&body) && !memory::process().takes(Work::Request) {
             if http_body::Body::size_hint(&body).lower() > memory::SMALL as u64 {
                 return Err(Unread::no_memory(Full::Budget).cut_off());
             }
+            capped = bounds.body_bytes > memory::SMALL;
             bounds.body_bytes = bounds.body_bytes.min(memory::SMALL);
         }
     }
     read_body_into(hold, body, &bounds).await.map_err(|error| {
         let status = error.status();
         let unread = match error {
-            BodyError::TooLarge { limit } if limit == memory::SMALL => {
-                Unread::no_memory(Full::Budget)
-            }
+            BodyError::TooLarge { .. } if capped => Unread::no_memory(Full::Budget),
             BodyError::TooLarge { .. } => {
                 metrics::reached(Bound::HttpBody);
                 Unread::unsaid(status, "body_too_large")
@@ -288,10 +289,10 @@ pub(super) fn is_large(body: &Incoming) -> bool {
     said.is_none_or(|bytes| bytes > memory::SMALL as u64)
 }
 
-/// Whether the client of a session was asked something that it has not answered.
-fn is_asked(door: &Door, inbound: &Inbound) -> bool {
+/// What a message may be that comes in a session whose client was asked something.
+fn answers(door: &Door, inbound: &Inbound) -> Option<Answering> {
     let session = names_session(inbound).then(|| Legacy { door }.session(inbound, None).ok());
-    session.flatten().is_some_and(|session| session.asks.any())
+    Answering::of(&session??)
 }
 
 /// The answer to whom `door` does not take, noted where it is a refusal.

@@ -37,7 +37,7 @@ use crate::{
         DecodeError, Frame, Message, Notification, Request, RequestId, Response, RpcError, decode,
         decode::Fault, encode,
     },
-    memory::{self, Work},
+    memory::{self, Full, Work},
     protocol::{Era, codes, members, meta, methods, mirror, names::Scope, trace, trace::Parent},
     stack::McpService,
     tasks::{PerLaneArc, Tasks},
@@ -130,6 +130,13 @@ pub struct Inbound {
     pub scope: Scope,
     /// The session it belongs to by other means than a header: the one session of a pipe.
     pub session: Option<Arc<str>>,
+}
+
+impl Inbound {
+    /// Whether whoever sent it may begin something that needs memory.
+    fn has_room(&self) -> bool {
+        memory::process().has_room_for(|| self.identity.payer())
+    }
 }
 
 /// What goes back.
@@ -273,7 +280,8 @@ impl Door {
                 invalid("a batch of self-describing requests").into()
             }
             Message::Batch(frames)
-                if frames.iter().any(is_request) && !memory::process().takes(Work::Request) =>
+                if frames.iter().any(is_request)
+                    && !(memory::process().takes(Work::Request) && inbound.has_room()) =>
             {
                 Problem::no_memory(None).into()
             }
@@ -301,6 +309,11 @@ impl Door {
                 if !memory::process().takes(Work::Request) && !makes_room(&request) =>
             {
                 Problem::no_memory(Some(request.id)).into()
+            }
+            Message::One(Frame::Request(request))
+                if !makes_room(&request) && !inbound.has_room() =>
+            {
+                Problem::full(Full::Share, Some(request.id)).into()
             }
             Message::One(Frame::Request(request)) => {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
@@ -441,19 +454,21 @@ fn has_session(inbound: &Inbound) -> bool {
             .is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
 }
 
-/// Whether it gives something up, or goes on with what is held for it: that makes room (SECURITY REL-3).
+/// Whether it gives something up, or brings back the state of what is held for it: that makes room (SECURITY REL-3). Whether it is
+/// that state is looked at before anything is done.
 fn makes_room(request: &Request) -> bool {
     let goes_on = |params: &Json| {
-        let members = ["inputResponses", "requestState"];
-        members
-            .iter()
-            .any(|name| params.root().member(name).is_some())
+        let root = params.root();
+        let state = root.member("requestState").and_then(Node::as_str);
+        meta::claims_revision(root) && state.is_some()
     };
-    let ends = matches!(
-        &*request.method,
-        methods::PING | methods::UNSUBSCRIBE | methods::TASKS_CANCEL | methods::TASKS_UPDATE
-    );
-    ends || request.params.as_ref().is_some_and(goes_on)
+    match &*request.method {
+        methods::PING | methods::UNSUBSCRIBE | methods::TASKS_CANCEL | methods::TASKS_UPDATE => {
+            true
+        }
+        method if methods::may_ask_back(method) => request.params.as_ref().is_some_and(goes_on),
+        _ => false,
+    }
 }
 
 fn is_request(frame: &Frame) -> bool {

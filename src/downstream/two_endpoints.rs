@@ -180,7 +180,10 @@ impl Endpoint for MessagesEndpoint {
             let address = Some(peer.client);
             let whose = Whose {
                 payer: identity.payer(),
-                asked: is_large(&body) && channel.as_ref().is_some_and(|it| it.is_asked()),
+                answers: channel
+                    .as_ref()
+                    .filter(|_| is_large(&body))
+                    .and_then(|it| it.answers()),
             };
             let body = match read_message(&head.headers, body, &bounds, whose).await {
                 Ok(body) => body,

@@ -108,6 +108,14 @@ impl Memory {
         self.held() < self.part(work.percent())
     }
 
+    /// Whether somebody may begin something that needs memory: not once half is held, and a share of it is theirs.
+    pub fn has_room_for(&self, who: impl FnOnce() -> Option<Arc<str>>) -> bool {
+        if self.held() <= self.part(SHARED_FROM) {
+            return true;
+        }
+        who().is_none_or(|who| self.shares.held(&who) < self.part(SHARE))
+    }
+
     /// So many hundredths of the budget.
     fn part(&self, percent: u64) -> u64 {
         self.budget().saturating_mul(percent) / 100
@@ -160,10 +168,10 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The same, which fills the budget no further than where it is refused itself.
+    /// The same, which fills the budget no further than where `work` is refused, and so never makes it be refused.
     #[must_use]
-    pub fn for_request(mut self) -> Self {
-        self.most = Work::Request.percent();
+    pub const fn below(mut self, work: Work) -> Self {
+        self.most = work.percent() - 1;
         self
     }
 
@@ -235,8 +243,10 @@ impl Hold {
     /// The same, which is nobody's part any more: what comes of it is that of whoever it is [sent to](Memory::sent_to).
     #[must_use]
     pub fn unpaid(mut self) -> Self {
-        let share = self.payer.share(&self.memory.shares);
-        share.inspect(|share| share.give_back(self.bytes));
+        if self.bytes > 0 {
+            let share = self.payer.share(&self.memory.shares);
+            share.inspect(|share| share.give_back(self.bytes));
+        }
         self.payer = Payer::Nobody;
         self
     }

@@ -69,6 +69,12 @@ impl Shares {
         }
     }
 
+    /// Bytes held for one.
+    pub(super) fn held(&self, who: &Arc<str>) -> u64 {
+        let known = self.0.get().and_then(|known| known.get(who)?.upgrade());
+        known.map_or(0, |share| share.held.load(Relaxed))
+    }
+
     /// Of how many something is held.
     #[cfg(test)]
     pub(super) fn known(&self) -> usize {

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::spec::ServerBounds;
 use crate::{
-    memory::{self, Hold},
+    memory::{self, Hold, Work},
     tasks::quiet,
 };
 
@@ -97,7 +97,7 @@ impl BodyError {
 /// See [`BodyError`].
 // SECURITY 6, HTTP-7 (trailers), HTTP-10 (slow body)
 pub async fn read_body(body: Incoming, bounds: &ServerBounds) -> Result<Bytes, BodyError> {
-    let hold = memory::process().hold().for_request();
+    let hold = memory::process().hold().below(Work::Stream);
     read_body_into(hold, body, bounds).await
 }
 

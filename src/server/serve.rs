@@ -143,6 +143,7 @@ impl Future for Serving {
         let pace = flight.as_ref().filter(|_| paced).map(|flight| Pace {
             rest: Bytes::new(),
             since: 0,
+            begun: false,
             turn: flight.watch().client_turn(),
         });
         Poll::Ready(Ok(answer.map(|body| Tracked { body, pace, flight })))
@@ -171,6 +172,8 @@ struct Pace {
     rest: Bytes,
     /// When the first of it went out.
     since: u64,
+    /// Whether a part of it did.
+    begun: bool,
     turn: Turn,
 }
 
@@ -216,7 +219,13 @@ impl http_body::Body for Tracked {
             return Poll::Ready(Some(Err(BrokenOff::TooSlow)));
         }
         pace.turn.to_client();
-        let piece = pace.rest.split_to(pace.rest.len().min(PIECE));
+        let whole = pace.rest.len() <= PIECE && pace.begun;
+        let mut piece = pace.rest.split_to(pace.rest.len().min(PIECE));
+        pace.begun = !pace.rest.is_empty();
+        if whole {
+            // The last of many. It may wait for its client when nobody looks any more, and would keep all the others.
+            piece = Bytes::copy_from_slice(&piece);
+        }
         if let Some(flight) = &this.flight {
             flight.watch().wrote_piece(piece.len());
         }
@@ -271,4 +280,46 @@ fn panicked() -> Response<Body> {
         "application/json",
         Bytes::from_static(text.as_bytes()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Body as _;
+
+    use super::*;
+    use crate::{memory::Memory, server::watch::Watch};
+
+    /// HTTP/2 may hold the last piece for as long as the connection is open.
+    #[tokio::test]
+    async fn the_last_piece_of_many_keeps_nothing_of_the_others() {
+        const LENGTH: usize = PIECE * 3 + 5;
+        let memory: &'static Memory = Box::leak(Box::new(Memory::of(1 << 30)));
+        let watch = Watch::new(&ServerBounds::default());
+        for (length, pieces) in [(LENGTH, 4), (PIECE, 1)] {
+            let mut hold = memory.hold();
+            hold.reach(length).unwrap();
+            let message = hold.with(Bytes::from(vec![7; length]));
+            let mut answer = Tracked {
+                body: Body::full(message),
+                pace: Some(Pace {
+                    rest: Bytes::new(),
+                    since: 0,
+                    begun: false,
+                    turn: watch.client_turn(),
+                }),
+                flight: Some(watch.take_off()),
+            };
+            let mut last = Bytes::new();
+            for _ in 0..pieces {
+                assert_eq!(memory.held(), length as u64);
+                let frame = std::future::poll_fn(|cx| Pin::new(&mut answer).poll_frame(cx)).await;
+                last = frame.unwrap().unwrap().into_data().unwrap();
+            }
+            assert!(answer.is_end_stream());
+            assert_eq!(last.len(), (length - 1) % PIECE + 1);
+            drop(answer);
+            // One that is whole keeps itself.
+            assert_eq!(memory.held(), if pieces == 1 { length as u64 } else { 0 });
+        }
+    }
 }

@@ -22,13 +22,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Accepts, Answer, Door, Inbound, Named, Running, Told, claims, legacy::Session, named,
+    Accepts, Answer, Door, Inbound, Named, Running, Told, claims,
+    legacy::{Answering, Session},
+    named,
     problem::Problem,
 };
 use crate::{
     call::{Identity, Owner},
     jsonrpc::{Frame, Message, Request, RequestId, RpcError, decode},
-    metrics,
+    memory, metrics,
     protocol::{codes, methods, names::Scope},
 };
 
@@ -56,6 +58,8 @@ pub(super) struct Channel {
 struct Out {
     to: mpsc::Sender<Bytes>,
     wrap: fn(&[Bytes]) -> Bytes,
+    /// Whose it is what is on the way.
+    payer: Option<Arc<str>>,
     /// Cancelled when nothing more is asked: what has no end of its own ends then.
     asked: CancellationToken,
 }
@@ -95,6 +99,7 @@ impl Channel {
         to: mpsc::Sender<Bytes>,
         wrap: fn(&[Bytes]) -> Bytes,
     ) -> Self {
+        let payer = identity.payer();
         Self {
             door,
             owner: Owner::of(&identity, &scope),
@@ -104,6 +109,7 @@ impl Channel {
             out: Out {
                 to,
                 wrap,
+                payer,
                 asked: CancellationToken::new(),
             },
             room: Arc::new(Semaphore::new(IN_FLIGHT as usize)),
@@ -278,11 +284,10 @@ impl Channel {
         self.out.tell(answer).await;
     }
 
-    /// Whether the client was asked something that it has not answered.
-    pub(super) fn is_asked(&self) -> bool {
+    /// What a message may be where the client was asked something.
+    pub(super) fn answers(&self) -> Option<Answering> {
         let session = self.state().session.clone();
-        let session = session.and_then(|id| self.session(&id));
-        session.is_some_and(|session| session.asks.any())
+        Answering::of(&session.and_then(|id| self.session(&id))?)
     }
 
     /// What the session has to say goes out among the answers.
@@ -297,7 +302,7 @@ impl Channel {
         self.door.backing.tasks.spawn(async move {
             let hearing = async {
                 while let Some(frame) = notices.next().await {
-                    if out.to.send((out.wrap)(&[frame])).await.is_err() {
+                    if out.to.send(out.wrapped(&[frame])).await.is_err() {
                         return;
                     }
                 }
@@ -431,10 +436,14 @@ async fn caught(out: &Out, owed: Owed, work: impl Future<Output = ()>) {
 }
 
 impl Out {
+    fn wrapped(&self, segments: &[Bytes]) -> Bytes {
+        memory::process().sent_to(self.payer.as_ref(), (self.wrap)(segments))
+    }
+
     async fn tell(&self, answer: Answer) {
         match answer {
             Answer::Accepted => {}
-            Answer::Frame(told) => drop(self.to.send((self.wrap)(&told.segments)).await),
+            Answer::Frame(told) => drop(self.to.send(self.wrapped(&told.segments)).await),
             Answer::Stream(frames) if frames.is_endless() => {
                 tokio::select! {
                     biased;
@@ -444,7 +453,7 @@ impl Out {
             }
             Answer::Stream(mut frames) => {
                 while let Some(segments) = frames.next().await {
-                    if self.to.send((self.wrap)(&segments)).await.is_err() {
+                    if self.to.send(self.wrapped(&segments)).await.is_err() {
                         return;
                     }
                 }
@@ -457,13 +466,13 @@ impl Out {
     /// Tells what has no end of its own; if it ends all the same, that is told too.
     async fn tell_on(&self, mut frames: Box<Running>) {
         while let Some(segments) = frames.next().await {
-            if self.to.send((self.wrap)(&segments)).await.is_err() {
+            if self.to.send(self.wrapped(&segments)).await.is_err() {
                 return;
             }
         }
         if let Some(frame) = frames.farewell() {
             // Nobody may be hearing any more.
-            drop(self.to.send((self.wrap)(&[frame])).await);
+            drop(self.to.send(self.wrapped(&[frame])).await);
         }
     }
 }

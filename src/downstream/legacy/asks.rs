@@ -39,6 +39,8 @@ pub(in crate::downstream) struct Asks {
 #[derive(Debug, Default)]
 struct Open {
     waiting: HashMap<u64, oneshot::Sender<Answered>>,
+    /// Messages being read that may be answers.
+    coming: usize,
     /// Nobody answers any more.
     closed: bool,
 }
@@ -57,6 +59,30 @@ pub(super) struct Awaited {
     session: Arc<Session>,
 }
 
+/// A message being read that may be an answer: of those there are no more at once than open questions.
+pub(in crate::downstream) struct Answering(Arc<Session>);
+
+impl Answering {
+    /// In this session, if it has a question for it.
+    pub(in crate::downstream) fn of(session: &Arc<Session>) -> Option<Self> {
+        let open = session.asks.open.lock();
+        let mut open = open.unwrap_or_else(PoisonError::into_inner);
+        if open.coming >= open.waiting.len() {
+            return None;
+        }
+        open.coming += 1;
+        drop(open);
+        Some(Self(Arc::clone(session)))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let open = self.0.asks.open.lock();
+        open.unwrap_or_else(PoisonError::into_inner).coming -= 1;
+    }
+}
+
 impl Asks {
     /// Takes a response of the client; `false` when it answers no open question.
     pub(in crate::downstream) fn answer(&self, response: Response) -> bool {
@@ -67,12 +93,6 @@ impl Asks {
         });
         // Whoever waited may have given up this instant: then the answer is late, and nobody's.
         waiting.is_some_and(|waiting| waiting.send(response.body).is_ok())
-    }
-
-    /// Whether there is a question that was not answered.
-    pub(in crate::downstream) fn any(&self) -> bool {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        !open.waiting.is_empty()
     }
 
     /// Forgets a question to which no answer is wanted any more: whoever waits for it hears of that.

@@ -16,6 +16,7 @@ mod sessions;
 mod tasks;
 mod words;
 
+pub(super) use asks::Answering;
 pub(super) use converse::{Converse, Kept, Talk, Turn};
 pub(super) use flights::{Flight, Over};
 pub(super) use outbox::CannotResume;

@@ -98,6 +98,7 @@ impl Session {
         outboxes: Arc<outbox::Shared>,
         piped: bool,
     ) -> Self {
+        let payer = identity.payer();
         Self {
             id,
             revision: caller.revision,
@@ -105,7 +106,7 @@ impl Session {
             identity: ArcSwap::new(identity),
             proved: watch::Sender::new(0),
             ended,
-            outbox: Outbox::new(outboxes),
+            outbox: Outbox::new(outboxes, payer),
             asks: Asks::default(),
             flights: Flights::default(),
             subscriptions: Mutex::default(),

@@ -14,7 +14,7 @@ use tokio::{
 };
 use usher::tasks::Tasks;
 
-use super::{BIG, Fillers, free_address, notes, sees_tools, served};
+use super::{BIG, Fillers, Scene, notes, sees_tools};
 use crate::{
     harness::{Client, Revision, eventually, exchange},
     splicing::UNSEEN,
@@ -98,15 +98,13 @@ impl Reader {
 async fn rel_3_an_answer_that_is_read_slowly_is_cut_off_where_memory_is_short_and_no_other() {
     for http2 in [false, true] {
         let notes = notes();
-        let admin = free_address();
-        let served = served(
+        let scene = Scene::of(
             &notes,
-            &format!(
-                "body_time: 5m, write_stall: 3s }} }}\naudit: off\nadmin: {{ address: '{admin}' }}\n{UNSEEN}"
-            ),
+            "body_time: 5m, write_stall: 3s",
+            &format!("audit: off\n{UNSEEN}"),
         )
         .await;
-        let client = served.client(Revision::V2026_07_28).await;
+        let client = scene.served.client(Revision::V2026_07_28).await;
         sees_tools(&client).await;
         let begin = async || {
             if http2 {
@@ -116,7 +114,7 @@ async fn rel_3_an_answer_that_is_read_slowly_is_cut_off_where_memory_is_short_an
             }
         };
         let bounds = async || {
-            let told = exchange(admin, Method::GET, "/metrics", &[], b"")
+            let told = exchange(scene.admin, Method::GET, "/metrics", &[], b"")
                 .await
                 .body;
             let reached = told
@@ -125,7 +123,7 @@ async fn rel_3_an_answer_that_is_read_slowly_is_cut_off_where_memory_is_short_an
             let bound = |line: &str| line.split('"').nth(1).unwrap_or_default().to_owned();
             reached.map(bound).collect::<Vec<_>>()
         };
-        let mut fillers = Fillers::begin(&served).await;
+        let mut fillers = Fillers::begin(&scene).await;
         fillers.fill(15).await;
         let mut slow = begin().await;
         let mut read = slow.piece().await.unwrap();

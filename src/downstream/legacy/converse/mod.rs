@@ -217,10 +217,10 @@ impl Talking {
                         Next::End => return Turn::End(Err(Error::InputRefused)),
                     }
                 }
-                // What came while the client was asked came first, also what came at the very end.
+                // What came while the client was asked came first, also what came at the very end. But the call is what brings
+                // the answers, and events could go on for ever.
                 Phase::Calling(call) => {
                     let reply = tokio::select! {
-                        biased;
                         Some(event) = aside(&mut self.unrolled.aside) => return Turn::Event(event),
                         reply = call => reply,
                     };

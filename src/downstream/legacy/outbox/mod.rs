@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     jsonrpc::sse,
+    memory,
     metrics::{Bound, reached},
 };
 
@@ -75,6 +76,8 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Outbox {
     ids: EventIds,
+    /// Whose it is what waits and what is kept.
+    payer: Option<Arc<str>>,
     shared: Arc<Shared>,
     // A plain lock: held for single looks and changes only, never while a feed is asked for its next frame.
     state: Mutex<State>,
@@ -123,9 +126,10 @@ pub(in crate::downstream) enum CannotResume {
 }
 
 impl Outbox {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, payer: Option<Arc<str>>) -> Self {
         Self {
             ids: EventIds::default(),
+            payer,
             shared,
             state: Mutex::default(),
         }
@@ -400,6 +404,7 @@ impl Outbox {
             event: stream.next,
         });
         let event = sse::encode(Some(&id), frame);
+        let event = memory::process().sent_to(self.payer.as_ref(), event);
         let fits = state.make_room(event.len(), &self.shared);
         if !fits {
             // No gaps: what came before cannot be resumed from either.

@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 const WAITING: usize = 20;
 
 fn outbox() -> Outbox {
-    Outbox::new(Arc::new(Shared::keeping(WAITING)))
+    Outbox::new(Arc::new(Shared::keeping(WAITING)), None)
 }
 
 fn updated(uri: &str) -> Notice {
@@ -188,7 +188,10 @@ fn what_is_kept_is_bounded_in_events_and_in_bytes_and_gaps_are_refused() {
 #[test]
 fn the_process_keeps_only_so_much_of_all_sessions() {
     let shared = Arc::new(Shared::keeping(WAITING));
-    let (full, other) = (Outbox::new(shared.clone()), Outbox::new(shared.clone()));
+    let (full, other) = (
+        Outbox::new(shared.clone(), None),
+        Outbox::new(shared.clone(), None),
+    );
     shared.kept.store(ALL_KEPT_BYTES - 80, Ordering::Relaxed);
     let kept = |outbox: &Outbox| {
         let (say, frames) = feed();
