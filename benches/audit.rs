@@ -6,7 +6,8 @@
 //! Run with `cargo bench --bench audit`; another number of records may be given as an argument.
 //!
 //! Measured on 2026-11-21, two shared cores under a load of about 9: 1,001,020 records, 816 MiB, at 313 MiB/s; with a fault
-//! between 2.1 and 3.1 s, which is 266 to 390 MiB/s. Of CPU time: 460 MiB for each second of a core. An idle run is still owed.
+//! between 2.1 and 3.1 s, which is 266 to 390 MiB/s. Of CPU time: 460 MiB for each second of a core. On 2026-11-27, two idle
+//! cores, profile `perf`, each segment held against its index as well: 760 MiB/s, with a fault 771.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,

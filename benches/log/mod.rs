@@ -46,6 +46,9 @@ impl Written {
         log.sign().expect("signed");
         let syncing = log.syncing().expect("something to wait for");
         log.synced(&syncing, &syncing.wait()).expect("synced");
+        for segment in log.take_ended() {
+            segment.write_index().expect("an index");
+        }
         let outside = iter::from_fn(|| log.take_checkpoint()).last();
         let outside = outside.expect("a checkpoint");
         // As it would be found in collected logs.

@@ -2,19 +2,16 @@
 //!
 //! Guarantees: one process writes to a directory at a time; another one that wants the same takes a directory of its own in it,
 //! `beside-2` and so on, so that a gateway on a laptop never fails because a second one runs; each has a chain of its own,
-//! and the same keys; what a process left there that has ended is kept as long as any. Keys are made at the first start, readable for their owner alone.
+//! and the same keys; what a process that has ended left there is kept no longer than the rest.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use aws_lc_rs::rand;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 
 use super::{
     Auditor, Rules,
@@ -23,21 +20,13 @@ use super::{
     key::{SigningKey, VerifyingKey},
     left::{Caretaker, Neighbours},
     log::{Cuts, Disk, Log, Recovered, Signed, Storage},
+    place::{claim, digest_key, drawn, make, signing_key},
     recorder::{Bounds, Durability, Keeper, Recorder, Watermarks},
-    sinks::{SinkError, Sinking, SinksSpec},
+    sinks::{Sinking, SinksSpec},
 };
-use crate::findings::Scrub;
 
-/// How many processes may write below one directory at once.
-pub(super) const BESIDE: usize = 64;
-/// The signing key, in the directory.
-const KEY: &str = "key.pem";
-/// Its public half, for whoever verifies.
-const PUBLIC: &str = "key.pub";
-/// The key of digests.
-const DIGEST: &str = "digest.key";
-/// Held while a process writes.
-const LOCK: &str = ".lock";
+pub use super::place::HomeError;
+use crate::findings::Scrub;
 
 /// How calls are recorded (PRODUCT 12).
 #[derive(Debug, Clone)]
@@ -70,34 +59,6 @@ impl Default for AuditSpec {
             storage: Arc::new(Disk),
         }
     }
-}
-
-/// The log cannot be written where it should be.
-#[derive(Debug, thiserror::Error)]
-pub enum HomeError {
-    /// A file, or the directory.
-    #[error("cannot use `{}`: {cause}; set `audit.dir` to a directory that this user may write to, or write `audit: off`", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        cause: io::Error,
-    },
-    /// A key is not one.
-    #[error("`{}` is not a key that an earlier start made; move it away, and a new one is made", .0.display())]
-    Key(PathBuf),
-    /// There is no new key to be had.
-    #[error(
-        "the operating system gives no random bytes, and without a key nothing is recorded; start again, or write `audit: off`"
-    )]
-    Random,
-    /// A sink that cannot begin.
-    #[error(transparent)]
-    Sink(#[from] SinkError),
-    /// Too many write there.
-    #[error("{BESIDE} processes write below `{}` already", .0.display())]
-    Crowded(PathBuf),
 }
 
 /// The log of this process while it writes.
@@ -232,109 +193,6 @@ impl Home {
     }
 }
 
-fn make(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-}
-
-/// The first directory that nobody writes to.
-fn claim(directory: &Path) -> Result<(PathBuf, Flock<File>), HomeError> {
-    for number in 1..=BESIDE {
-        let own = place(directory, number);
-        let locked = make(&own).and_then(|()| lock(&own));
-        let path = own.join(LOCK);
-        if let Some(lock) = locked.map_err(|cause| HomeError::File { path, cause })? {
-            return Ok((own, lock));
-        }
-    }
-    Err(HomeError::Crowded(directory.to_owned()))
-}
-
-/// The place of this number among those that share a directory.
-pub(super) fn place(directory: &Path, number: usize) -> PathBuf {
-    match number {
-        1 => directory.to_owned(),
-        _ => directory.join(format!("beside-{number}")),
-    }
-}
-
-/// Keeps others from writing there; `None` where another process writes.
-pub(super) fn lock(own: &Path) -> io::Result<Option<Flock<File>>> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(own.join(LOCK))?;
-    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
-}
-
-/// The file's content, which is `fresh` where there was none. Of many that come first at once, one makes it.
-fn kept(
-    path: &Path,
-    fresh: impl FnOnce() -> Result<String, HomeError>,
-) -> Result<String, HomeError> {
-    let wrong = |cause| HomeError::File {
-        path: path.to_owned(),
-        cause,
-    };
-    match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        read => return read.map_err(wrong),
-    }
-    let text = fresh()?;
-    // Linked in one step, so that nobody reads half of it.
-    let beside = path.with_extension(format!("new-{}", std::process::id()));
-    let made = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| match fs::hard_link(&beside, path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => fs::remove_file(&beside),
-        });
-    made.and_then(|()| fs::read_to_string(path)).map_err(wrong)
-}
-
-pub(super) fn signing_key(directory: &Path) -> Result<SigningKey, HomeError> {
-    let path = directory.join(KEY);
-    let text = kept(&path, || Ok(SigningKey::generate().1))?;
-    let key = SigningKey::parse(&text).map_err(|_| HomeError::Key(path))?;
-    kept(&directory.join(PUBLIC), || {
-        Ok(format!("{}\n", key.public()))
-    })?;
-    Ok(key)
-}
-
-fn drawn() -> Result<[u8; 32], HomeError> {
-    let mut bytes = [0; 32];
-    rand::fill(&mut bytes).map_err(|_| HomeError::Random)?;
-    Ok(bytes)
-}
-
-fn digest_key(directory: &Path) -> Result<Vec<u8>, HomeError> {
-    let path = directory.join(DIGEST);
-    let text = kept(&path, || {
-        let digits = drawn()?.map(|byte| format!("{byte:02x}"));
-        Ok(digits.concat())
-    })?;
-    let text = text.trim();
-    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        Ok(text.as_bytes().to_vec())
-    } else {
-        Err(HomeError::Key(path))
-    }
-}
-
 /// The name of this machine, without what JSON would escape.
 fn node() -> String {
     let name = nix::unistd::gethostname().unwrap_or_default();
@@ -350,10 +208,14 @@ fn node() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
+    use std::{borrow::Cow, fs};
 
     use super::*;
-    use crate::{json::Json, protocol::UpstreamId};
+    use crate::{
+        audit::place::{DIGEST, KEY},
+        json::Json,
+        protocol::UpstreamId,
+    };
 
     /// Nothing is recorded here.
     #[derive(Debug)]

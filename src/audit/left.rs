@@ -16,8 +16,8 @@ use std::{
 
 use super::{
     chain::Origin,
-    home::{BESIDE, lock, place, signing_key},
     log::{Cuts, Log, Storage, segments},
+    place::{BESIDE, lock, place, signing_key},
 };
 
 /// How often it is looked after.

@@ -12,6 +12,7 @@ pub mod journal;
 pub mod key;
 mod left;
 pub mod log;
+mod place;
 pub mod query;
 pub mod record;
 pub mod recorder;

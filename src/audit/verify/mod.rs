@@ -159,7 +159,9 @@ impl<'a> Verifier<'a> {
             self.line = 0;
             self.report.segments += 1;
         }
-        self.held.absorb(std::mem::take(&mut piece.index));
+        if let Some(part) = piece.index.take() {
+            self.held.absorb(part);
+        }
         let mut begin = 0;
         let mut last = None;
         for (n, hashed) in piece.lines.iter().enumerate() {

@@ -19,7 +19,7 @@ use std::{
 use crate::audit::{
     chain::{Hash, Line, Tree},
     index::Index,
-    log::Segment,
+    log::{INDEX, Segment},
 };
 
 /// What is read at once, in bytes.
@@ -38,8 +38,8 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     pub(super) text: Vec<u8>,
     pub(super) lines: Vec<Hashed>,
-    /// What is to stand in the index of the segment.
-    pub(super) index: Index,
+    /// What is to stand in the index of the segment, where it has one.
+    pub(super) index: Option<Index>,
     /// Whether the last of the lines has no end.
     pub(super) torn: bool,
     /// How many bytes of the segment it stands for: more than the text where a line was too long.
@@ -120,15 +120,16 @@ fn hash(piece: &mut Piece) {
         text, lines, index, ..
     } = piece;
     lines.clear();
-    *index = Index::default();
     let mut add = |begin: usize, end: usize| {
         let line = text.get(begin..end);
         let hashed = line.and_then(Line::hashed).map(|record| {
             let hash = Hash::of(record);
             (hash, Tree::leaf(&hash))
         });
-        let event = line.and_then(Line::parse).map(|line| line.event);
-        if let Some(event) = event.and_then(|event| str::from_utf8(event).ok()) {
+        if let Some(index) = index
+            && let Some(line) = line.and_then(Line::parse)
+            && let Ok(event) = str::from_utf8(line.event)
+        {
             index.read(event);
         }
         lines.push(Hashed { end, hash: hashed });
@@ -153,6 +154,8 @@ struct Source<'s> {
     /// The segment that is read, and its number.
     file: Option<File>,
     segment: usize,
+    /// Whether it has an index.
+    indexed: bool,
     /// Up to where it was given out.
     offset: u64,
     /// What was read after the last feed.
@@ -169,6 +172,7 @@ impl<'s> Source<'s> {
             segments,
             file: None,
             segment: 0,
+            indexed: false,
             offset: 0,
             rest: Vec::new(),
             turn: 0,
@@ -200,7 +204,10 @@ impl<'s> Source<'s> {
             };
             if self.file.is_none() {
                 match File::open(&segment.path) {
-                    Ok(file) => self.file = Some(file),
+                    Ok(file) => {
+                        self.file = Some(file);
+                        self.indexed = segment.path.with_extension(INDEX).exists();
+                    }
                     // Retention has taken away what was oldest.
                     Err(error) if error.kind() == ErrorKind::NotFound && self.turn == 1 => {
                         self.segment += 1;
@@ -213,6 +220,7 @@ impl<'s> Source<'s> {
             piece.segment = self.segment;
             piece.offset = self.offset;
             piece.torn = false;
+            piece.index = self.indexed.then(Index::default);
             piece.text.clear();
             piece.text.append(&mut self.rest);
             self.fill(&mut piece)?;
