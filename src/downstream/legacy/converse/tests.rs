@@ -271,6 +271,22 @@ async fn what_happens_at_the_last_moment_is_told_before_the_outcome() {
     }
 }
 
+#[tokio::test]
+async fn a_server_that_never_stops_telling_keeps_no_answer_from_going_on() {
+    let mut scene = Scene::of(required(FORM), vec![], MINUTE);
+    let question = scene.question().await;
+    assert!(scene.answer(&question, Ok(json(r#"{"action":"accept","content":{}}"#))));
+    for _ in 0..1_000 {
+        let event = Event::Progress(json(r#"{"progress":1}"#));
+        scene.aside.try_send(event).unwrap();
+        if let Some(Turn::End(ended)) = scene.talk.next().await {
+            assert!(ended.is_ok());
+            return;
+        }
+    }
+    panic!("it never ends");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_asks_for_nothing_is_asked_again_at_a_measured_pace() {
     let more = || Outcome::InputRequired(required("{}"));
