@@ -23,7 +23,8 @@ const MOST: usize = 4_096;
 /// How many different events are known as listed already; where there are more, some are read again.
 const KNOWN: usize = 1 << 16;
 
-/// What a segment holds.
+/// What a segment holds. Whoever lists more in it than before gives it another [`INDEX`](super::log::INDEX), since those that are there
+/// would seem to leave that out.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Index {
     /// The length of the segment that this was written for.

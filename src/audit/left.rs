@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        mpsc::{RecvTimeoutError, Sender, channel},
+        mpsc::{RecvTimeoutError, Sender, TryRecvError, channel},
     },
     thread::{self, JoinHandle},
     time::{Duration, SystemTime},
@@ -48,8 +48,12 @@ impl Caretaker {
     pub(super) fn of(neighbours: Neighbours) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let look = move || {
+            // Where it failed once it is not tried again: each try begins a segment.
+            let mut failed = Vec::new();
             loop {
-                neighbours.look();
+                neighbours.look(&mut failed, || {
+                    stopped.try_recv() == Err(TryRecvError::Empty)
+                });
                 if stopped.recv_timeout(OFTEN) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
@@ -74,24 +78,29 @@ impl Drop for Caretaker {
 }
 
 impl Neighbours {
-    fn look(&self) {
+    fn look(&self, failed: &mut Vec<PathBuf>, goes_on: impl Fn() -> bool) {
         for number in 1..=BESIDE {
             let directory = place(&self.home, number);
-            if directory == self.own || !directory.is_dir() {
+            let ours = directory == self.own || failed.contains(&directory);
+            if ours || !directory.is_dir() {
                 continue;
             }
+            if !goes_on() {
+                return;
+            }
             if let Err(error) = self.tidy(&directory) {
-                tracing::warn!(directory = %directory.display(), %error, "old audit records cannot be removed; it is tried again");
+                tracing::warn!(directory = %directory.display(), %error, "old audit records cannot be removed");
+                failed.push(directory);
             }
         }
     }
 
-    /// Removes what is kept too long: a log does so when it is opened.
+    /// Removes what is kept too long: a log does so when it is opened, but for its last two segments.
     fn tidy(&self, directory: &Path) -> io::Result<()> {
         if !self.holds_old(directory)? {
             return Ok(());
         }
-        let Some(_lock) = lock(directory)? else {
+        let Some(lock) = lock(directory)? else {
             return Ok(());
         };
         let key = signing_key(&self.home).map_err(io::Error::other)?;
@@ -101,21 +110,28 @@ impl Neighbours {
         if let Some(syncing) = log.syncing() {
             syncing.wait()?;
         }
-        for segment in log.take_ended() {
-            segment.write_index()?;
+        let ended = log.take_ended();
+        drop((log, lock));
+        for segment in ended {
+            // Queries read a segment that has none; some were removed just now.
+            _ = segment.write_index();
+        }
+        if segments(directory)?.len() > 2 && self.holds_old(directory)? {
+            return Err(io::Error::other("they are still there"));
         }
         Ok(())
     }
 
+    /// Whether the oldest of its segments is: what is behind one that is not stays.
     fn holds_old(&self, directory: &Path) -> io::Result<bool> {
-        let now = SystemTime::now();
-        for segment in segments(directory)? {
-            let changed = fs::metadata(&segment.path)?.modified()?;
-            if now.duration_since(changed).unwrap_or_default() >= self.cuts.retention {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let all = segments(directory)?;
+        let changed = match all.first().map(|oldest| fs::metadata(&oldest.path)) {
+            None => return Ok(false),
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Some(known) => known?.modified()?,
+        };
+        let age = SystemTime::now().duration_since(changed);
+        Ok(age.unwrap_or_default() >= self.cuts.retention)
     }
 }
 
@@ -154,22 +170,42 @@ mod tests {
             cuts: Cuts::default(),
         };
         let all = || segments(&beside).unwrap();
+        let look = || {
+            let mut failed = Vec::new();
+            neighbours.look(&mut failed, || true);
+            failed
+        };
         let before = all().len();
-        neighbours.look();
+        look();
         assert_eq!(all().len(), before, "nothing is old");
         let oldest = age_oldest(&beside);
         let writes = lock(&beside).unwrap().unwrap();
-        neighbours.look();
+        look();
         assert!(oldest.exists(), "another process writes there");
         drop(writes);
-        neighbours.look();
+        look();
         assert!(!oldest.exists());
         let report = verify(&beside, &[key], &[], |_| {}).unwrap();
         assert_eq!(report.faults, []);
         assert!(report.first > 1);
+        // One that was written by a clock that ran ahead stays, and nothing is begun behind it.
+        let ahead = fs::File::options()
+            .write(true)
+            .open(&all()[0].path)
+            .unwrap();
+        let late = SystemTime::now() + OFTEN;
+        ahead.set_modified(late).unwrap();
+        let second = fs::File::options()
+            .write(true)
+            .open(&all()[1].path)
+            .unwrap();
+        second.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let before = all().len();
+        look();
+        assert_eq!(all().len(), before);
         // The last of all goes too, the next time.
         let oldest = age_oldest(&beside);
-        neighbours.look();
+        look();
         assert!(!oldest.exists());
         assert_eq!(verify(&beside, &[key], &[], |_| {}).unwrap().faults, []);
     }
