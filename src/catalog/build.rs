@@ -81,8 +81,13 @@ fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalo
     };
     let mut reports: Vec<Report> = parts
         .iter()
-        .flat_map(|part| &part.shelves)
-        .flat_map(|shelf| shelf.reports.iter().cloned())
+        .flat_map(|part| part.shelves.iter().map(move |shelf| (part, shelf)))
+        .flat_map(|(part, shelf)| {
+            // What nobody knows yet cannot be said to be missing.
+            let told =
+                |report: &&Report| part.is_known() || !matches!(report.reason, Reason::Unmet(_));
+            shelf.reports.iter().filter(told).cloned()
+        })
         .chain(parts.iter().filter_map(|part| part.instructions.clone()))
         .chain(parts.iter().flat_map(Part::tags_of_nothing))
         .collect();

@@ -41,15 +41,26 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// Whether it told what it is.
+    pub(super) fn is_known(&self) -> bool {
+        let card = self.contribution.as_deref().map(|it| it.card.is_some());
+        card.unwrap_or(false)
+    }
+
     /// What gives tags to nothing that is there; nobody knows where a list is missing or was cut short.
     pub(super) fn tags_of_nothing(&self) -> Vec<Report> {
-        if self.is_unread() || self.shelves.iter().any(|shelf| shelf.truncated) {
+        let cut = self.shelves.iter().any(|shelf| shelf.truncated);
+        if self.naming.labels.tags.is_empty() || !self.is_known() || cut {
             return Vec::new();
         }
-        let items = self.shelves.iter().flat_map(|shelf| &shelf.items);
-        let names = items.map(|item| &*item.route.local);
+        let names = ListKind::EVERY.into_iter().zip(&self.shelves);
+        let names = names.flat_map(|(kind, shelf)| shelf.names(kind));
+        let names: Vec<_> = names.collect();
         let mut told = Reports::new(self.id().clone(), ListKind::Tools);
-        for glob in self.naming.tags_of_nothing(names) {
+        for glob in self
+            .naming
+            .tags_of_nothing(names.iter().map(|name| &**name))
+        {
             told.add(glob, Reason::OfNothing);
         }
         told.into_list()

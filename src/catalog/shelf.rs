@@ -1,6 +1,7 @@
 //! Shelves: one list of one upstream, checked. What did not change since the last build is taken over, not checked again.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     sync::Arc,
 };
@@ -27,7 +28,20 @@ pub(super) struct Shelf {
     pub(super) truncated: bool,
 }
 
+/// What raw items are called.
+fn names(items: &[Json], kind: ListKind) -> impl Iterator<Item = Cow<'_, str>> {
+    let keys = items
+        .iter()
+        .filter_map(move |raw| raw.root().member(kind.key()));
+    keys.filter_map(Node::as_str)
+}
+
 impl Shelf {
+    /// What its upstream calls what it lists, fit to be offered or not.
+    pub(super) fn names(&self, kind: ListKind) -> impl Iterator<Item = Cow<'_, str>> {
+        names(&self.source, kind)
+    }
+
     /// Checks a list. `previous` is the same shelf made under the same rules.
     pub(super) fn stock(
         rules: &CatalogRules,
@@ -91,7 +105,9 @@ impl Shelf {
         if listing.truncated {
             reports.add("", Reason::CutShort);
         } else if kind == ListKind::Tools {
-            let offered: Vec<&str> = seen.iter().map(|name| &**name).collect();
+            // Also those beyond the bound.
+            let offered: Vec<_> = names(&listing.items, kind).collect();
+            let offered: Vec<&str> = offered.iter().map(|name| &**name).collect();
             for (key, named) in naming.unmet(&offered) {
                 reports.add(named, Reason::Unmet(key));
             }
