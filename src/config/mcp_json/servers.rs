@@ -53,6 +53,8 @@ struct Server<'s> {
     workspace: PathBuf,
     own: BTreeMap<String, String>,
     inputs: &'s [Node],
+    /// The directory that it is for.
+    project: Option<&'s str>,
 }
 
 /// Keys that need no note when they are left out.
@@ -76,6 +78,19 @@ const SILENT: [&str; 18] = [
     "url",
     "version",
 ];
+
+/// Whether a program or what it is told is to be found from where it starts.
+fn relative(node: &Node) -> bool {
+    let words = ["command", "args"]
+        .into_iter()
+        .filter_map(|key| node.member(key));
+    let mut words = words.flat_map(|word| std::iter::once(word).chain(word.items()));
+    let from_here = |word: &Node| {
+        let word = word.as_text().unwrap_or_default();
+        matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../")
+    };
+    words.any(from_here)
+}
 
 /// The servers that Claude Code keeps for one directory each, with that directory.
 fn projects(root: &Node) -> Vec<(&str, &Entry)> {
@@ -130,16 +145,18 @@ impl<'v> Translation<'v> {
             return;
         }
         let inputs = root.member("inputs").map(Node::items).unwrap_or_default();
-        let server = |name, workspace| Server {
+        let server = |name, workspace, project| Server {
             name,
             file: path,
             workspace,
             own: BTreeMap::new(),
             inputs,
+            project,
         };
         if let Some(Value::Map(servers)) = servers {
             for entry in servers {
-                self.server(entry, server(&entry.key, workspace_of(path)), findings);
+                let server = server(&entry.key, workspace_of(path), None);
+                self.server(entry, server, findings);
             }
         }
         for (project, entry) in of_projects {
@@ -149,10 +166,15 @@ impl<'v> Translation<'v> {
                     "`{}` is of the project {project} and was left out; `usher import` takes it",
                     entry.key
                 )),
+                Mode::Import if !Path::new(project).is_dir() => self.notes.push(format!(
+                    "`{}` is of the project {project}, which is not there, and was left out",
+                    entry.key
+                )),
                 Mode::Import => {
                     self.notes
                         .push(format!("`{}` is of the project {project}", entry.key));
-                    self.server(entry, server(&entry.key, PathBuf::from(project)), findings);
+                    let server = server(&entry.key, PathBuf::from(project), Some(project));
+                    self.server(entry, server, findings);
                 }
             }
         }
@@ -191,6 +213,14 @@ impl<'v> Translation<'v> {
             }
             if let Some(cwd) = node.entry("cwd") {
                 members.push(self.copy(cwd, "cwd", &server));
+            } else if let Some(project) = server.project
+                && relative(node)
+            {
+                members.push(Entry {
+                    key: "cwd".into(),
+                    key_place: entry.key_place,
+                    node: Node::text(node.place, project.to_owned()),
+                });
             }
         } else if let Some(url) = url {
             self.address(url, node, &server, &mut members, findings);

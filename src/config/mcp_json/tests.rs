@@ -84,40 +84,58 @@ const CODE: &str = r#"{
   "numStartups": 7,
   "mcpServers": { "time": { "command": "uvx", "args": "mcp-server-time" } },
   "projects": {
-    "/home/ana/shop": {
+    "HERE/shop": {
       "allowedTools": [],
       "mcpServers": {
         "files": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "${workspaceFolder}"] },
         "time": { "command": "uvx", "args": ["mcp-server-time"] }
       }
     },
-    "/home/ana/blog": { "mcpServers": {} }
+    "HERE/blog": { "mcpServers": { "own": { "command": "./server", "args": ["-q"] } } },
+    "HERE/gone": { "mcpServers": { "lost": { "command": "./server" } } }
   }
 }"#;
 
 #[test]
 fn what_claude_code_keeps_for_a_project_is_imported_and_not_served_to_everybody() {
     let files = Files::new();
-    files.add("claude.json", CODE);
+    for project in ["shop", "blog"] {
+        std::fs::create_dir(files.path(project)).unwrap();
+    }
+    let here = files.path("");
+    let here = here.to_str().unwrap().trim_end_matches('/');
+    let file = files.add("claude.json", &CODE.replace("HERE", here));
     let import = imported(&files, &["claude.json"]);
-    let expected = "upstreams:\n  time:\n    command: [uvx, mcp-server-time]\n  files:\n    command: [npx, \"-y\", \"@modelcontextprotocol/server-filesystem\", /home/ana/shop]\n";
-    assert!(import.yaml.ends_with(expected), "{}", import.yaml);
+    let expected = format!(
+        r#"
+  time:
+    command: [uvx, mcp-server-time]
+  files:
+    command: [npx, "-y", "@modelcontextprotocol/server-filesystem", {here}/shop]
+  own:
+    command: ["./server", "-q"]
+    cwd: {here}/blog
+"#
+    );
+    assert!(import.yaml.ends_with(&expected), "{}", import.yaml);
     assert_eq!(
         import.notes,
         [
-            "`time.args` is one text there, and is one argument here",
-            "`files` is of the project /home/ana/shop",
-            "`time` is of the project /home/ana/shop",
-            "`time` is there twice and was taken once",
+            "`time.args` is one text there, and is one argument here".to_owned(),
+            format!("`files` is of the project {here}/shop"),
+            format!("`time` is of the project {here}/shop"),
+            "`time` is there twice and was taken once".to_owned(),
+            format!("`own` is of the project {here}/blog"),
+            format!("`lost` is of the project {here}/gone, which is not there, and was left out"),
         ]
     );
-    let (plan, notes) = load_mcp_json(&files.path("claude.json"), &vars).unwrap();
+    let (plan, notes) = load_mcp_json(&file, &vars).unwrap();
     assert_eq!(plan.upstreams.len(), 1);
     assert_eq!(
         notes[1],
-        "`files` is of the project /home/ana/shop and was left out; `usher import` takes it"
+        format!("`files` is of the project {here}/shop and was left out; `usher import` takes it")
     );
-    assert_eq!(notes.len(), 3);
+    assert_eq!(notes.len(), 5);
 }
 
 #[test]
