@@ -157,7 +157,9 @@ fn post(
             Some(headers) => {
                 let whose = Whose {
                     payer: payer.clone().filter(|_| is_large(&body)),
-                    answers: is_large(&body).then(|| answers(door, &inbound)).flatten(),
+                    answers: is_told_large(&body)
+                        .then(|| answers(door, &inbound))
+                        .flatten(),
                 };
                 read_message(headers, body, bounds, whose).await
             }
@@ -247,13 +249,14 @@ pub(super) async fn read_message(
     }
     let mut bounds = *bounds;
     let mut capped = false;
-    let mut hold = memory::process().hold().below(Work::Connection);
-    if whose.answers.is_none() {
-        hold = memory::process().hold().below(Work::Stream);
-        hold = hold.paid_by(whose.payer);
+    let mut hold = memory::process().hold().paid_by(whose.payer);
+    if whose.answers.is_some() {
+        hold = hold.below(Work::Connection).making_room();
+    } else {
+        hold = hold.below(Work::Stream);
         // What is small is read all the same: a cancellation or an answer makes room.
         if is_large(&body) && !memory::process().takes(Work::Request) {
-            if http_body::Body::size_hint(&body).lower() > memory::SMALL as u64 {
+            if is_told_large(&body) {
                 return Err(Unread::no_memory(Full::Budget).cut_off());
             }
             capped = bounds.body_bytes > memory::SMALL;
@@ -287,6 +290,11 @@ pub(super) async fn read_message(
 pub(super) fn is_large(body: &Incoming) -> bool {
     let said = http_body::Body::size_hint(body).upper();
     said.is_none_or(|bytes| bytes > memory::SMALL as u64)
+}
+
+/// Whether a body says of itself that it is.
+pub(super) fn is_told_large(body: &Incoming) -> bool {
+    http_body::Body::size_hint(body).lower() > memory::SMALL as u64
 }
 
 /// What a message may be that comes in a session whose client was asked something.

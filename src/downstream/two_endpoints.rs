@@ -18,7 +18,7 @@ use super::{
     Accepts, Door, RpcError,
     channel::Channel,
     http::{
-        Whose, is_large, not_acceptable, read_message, turned_away, with_signs_of_life,
+        Whose, is_told_large, not_acceptable, read_message, turned_away, with_signs_of_life,
         wrong_method,
     },
     legacy::random_id,
@@ -182,7 +182,7 @@ impl Endpoint for MessagesEndpoint {
                 payer: identity.payer(),
                 answers: channel
                     .as_ref()
-                    .filter(|_| is_large(&body))
+                    .filter(|_| is_told_large(&body))
                     .and_then(|it| it.answers()),
             };
             let body = match read_message(&head.headers, body, &bounds, whose).await {

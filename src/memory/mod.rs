@@ -127,6 +127,7 @@ impl Memory {
             memory: self,
             bytes: 0,
             most: 100,
+            makes_room: false,
             payer: Payer::Nobody,
         }
     }
@@ -164,6 +165,8 @@ pub struct Hold {
     bytes: u64,
     /// Hundredths of the budget beyond which it does not grow.
     most: u64,
+    /// Whether it is never too much for whoever pays for it.
+    makes_room: bool,
     payer: Payer,
 }
 
@@ -172,6 +175,13 @@ impl Hold {
     #[must_use]
     pub const fn below(mut self, work: Work) -> Self {
         self.most = work.percent() - 1;
+        self
+    }
+
+    /// The same, which makes room when it is there: it is part of a share, and is not refused for that.
+    #[must_use]
+    pub const fn making_room(mut self) -> Self {
+        self.makes_room = true;
         self
     }
 
@@ -189,6 +199,7 @@ impl Hold {
             memory: self.memory,
             bytes: 0,
             most: self.most,
+            makes_room: self.makes_room,
             payer: self.payer.clone(),
         }
     }
@@ -226,7 +237,7 @@ impl Hold {
         let more = wanted - self.bytes;
         let share = self.payer.share(&memory.shares);
         if let Some(share) = share {
-            let crowded = memory.held() + more > memory.part(SHARED_FROM);
+            let crowded = !self.makes_room && memory.held() + more > memory.part(SHARED_FROM);
             let most = crowded.then(|| memory.part(SHARE));
             share.try_take(more, self.bytes, most)?;
         }

@@ -154,6 +154,26 @@ fn what_was_read_for_somebody_is_theirs_again_while_it_is_sent_to_them() {
     drop((small, theirs));
 }
 
+/// SECURITY REL-3
+#[test]
+fn what_makes_room_is_never_too_much_for_one_and_counts_all_the_same() {
+    let memory = memory(1_000_000);
+    let of = |who: &str| memory.hold().paid_by(Some(who.into()));
+    let mut answer = of("one").below(Work::Connection).making_room();
+    let mut before = of("one");
+    before.reach(500_000).unwrap();
+    answer.reach(300_000).unwrap();
+    assert_eq!(of("one").reach(100_000), Err(Full::Share));
+    assert!(!memory.has_room_for(|| Some("one".into())));
+    assert!(memory.has_room_for(|| Some("other".into())));
+    assert!(memory.has_room_for(|| None));
+    drop(before);
+    assert!(memory.has_room_for(|| Some("one".into())), "half is free");
+    assert_eq!(answer.reach(940_001), Err(Full::Budget));
+    answer.reach(940_000).unwrap();
+    assert!(!memory.has_room_for(|| Some("one".into())));
+}
+
 #[test]
 fn what_is_held_for_nobody_is_nobodys_share() {
     let memory = memory(1_000_000);

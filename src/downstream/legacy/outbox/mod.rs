@@ -76,7 +76,7 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Outbox {
     ids: EventIds,
-    /// Whose it is what waits and what is kept.
+    /// Whose it is what goes out. What is kept has a bound of its own.
     payer: Option<Arc<str>>,
     shared: Arc<Shared>,
     // A plain lock: held for single looks and changes only, never while a feed is asked for its next frame.
@@ -222,7 +222,7 @@ impl Outbox {
                 return Look::Over;
             };
             place.next += 1;
-            return Look::Event(event);
+            return Look::Event(self.sent(event));
         }
         if stream.over {
             return Look::Over;
@@ -404,7 +404,6 @@ impl Outbox {
             event: stream.next,
         });
         let event = sse::encode(Some(&id), frame);
-        let event = memory::process().sent_to(self.payer.as_ref(), event);
         let fits = state.make_room(event.len(), &self.shared);
         if !fits {
             // No gaps: what came before cannot be resumed from either.
@@ -417,7 +416,11 @@ impl Outbox {
             state.order.push_back(number);
             state.kept_bytes += event.len();
         }
-        Some(event)
+        Some(self.sent(event))
+    }
+
+    fn sent(&self, event: Bytes) -> Bytes {
+        memory::process().sent_to(self.payer.as_ref(), event)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
