@@ -125,6 +125,15 @@ fn what_loads_fits_the_schema_that_editors_are_given() {
     let mut all = blocks("yaml");
     all.retain(|yaml| !yaml.starts_with("# policies/"));
     all.push(std::fs::read_to_string(top("deploy/usher.yaml")).expect("an example"));
+    // What has nothing behind it is as if it were not there.
+    let etc = etc();
+    for empty in [
+        "upstreams:\nadmin:\nlisten:\nlimits:\n",
+        "upstreams: { a: { command: [x], tags: , protocol: } }\naudit: { durability: }\nbounds: { memory: , http: }\n",
+    ] {
+        load(&etc, empty);
+        all.push(empty.to_owned());
+    }
     for yaml in all {
         // As editors read it: `off` is a word.
         let as_written = serde_saphyr::options! { strict_booleans: true };
