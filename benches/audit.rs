@@ -27,7 +27,7 @@ use log::{RECORDS, Written};
 fn main() -> ExitCode {
     let given = std::env::args().filter_map(|arg| arg.parse().ok()).next();
     let directory = tempfile::tempdir().expect("a directory");
-    let log = Written::of(directory.path(), given.unwrap_or(RECORDS));
+    let log = Written::of(directory.path(), given.unwrap_or(RECORDS), true);
     let whole = timed("whole", &log);
     let all = segments(directory.path()).expect("segments");
     let file = fs::File::options()

@@ -31,7 +31,7 @@ const ROUNDS: usize = 4;
 #[test]
 fn every_way_to_tamper_with_a_million_records_is_found_and_where_it_is() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let log = Written::of(directory.path(), RECORDS);
+    let log = Written::of(directory.path(), RECORDS, false);
     let all = segments(directory.path()).unwrap();
     assert!(all.len() >= 12, "{} segments", all.len());
     let whole = |what: &str| {

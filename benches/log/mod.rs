@@ -28,9 +28,11 @@ pub(crate) struct Written {
 }
 
 impl Written {
+    /// Of so many records, with the indexes of its segments or without.
+    ///
     /// # Panics
     /// Where there is no room for it.
-    pub(crate) fn of(directory: &Path, records: usize) -> Self {
+    pub(crate) fn of(directory: &Path, records: usize, indexed: bool) -> Self {
         let (key, _) = SigningKey::generate();
         let public = key.public();
         let origin = Origin {
@@ -46,7 +48,7 @@ impl Written {
         log.sign().expect("signed");
         let syncing = log.syncing().expect("something to wait for");
         log.synced(&syncing, &syncing.wait()).expect("synced");
-        for segment in log.take_ended() {
+        for segment in log.take_ended().into_iter().filter(|_| indexed) {
             segment.write_index().expect("an index");
         }
         let outside = iter::from_fn(|| log.take_checkpoint()).last();
