@@ -133,9 +133,14 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// Whether whoever sent it may begin something that needs memory.
-    fn has_room(&self) -> bool {
-        memory::process().has_room_for(|| self.identity.payer())
+    /// What there is no memory left of for a request of whoever sent it, if so.
+    fn too_full(&self) -> Option<Full> {
+        let memory = memory::process();
+        if !memory.takes(Work::Request) {
+            return Some(Full::Budget);
+        }
+        let has_room = memory.has_room_for(|| self.identity.payer());
+        (!has_room).then_some(Full::Share)
     }
 }
 
@@ -280,10 +285,10 @@ impl Door {
                 invalid("a batch of self-describing requests").into()
             }
             Message::Batch(frames)
-                if frames.iter().any(is_request)
-                    && !(memory::process().takes(Work::Request) && inbound.has_room()) =>
+                if let Some(full) = inbound.too_full()
+                    && frames.iter().any(is_request) =>
             {
-                Problem::no_memory(None).into()
+                Problem::full(full, None).into()
             }
             Message::Batch(frames) => match frames.iter().try_for_each(named) {
                 Ok(()) => return Next::Legacy(legacy.batch(inbound, frames).boxed()),
@@ -306,14 +311,10 @@ impl Door {
             }
             // What answers or cancels is taken all the same: it makes room.
             Message::One(Frame::Request(request))
-                if !memory::process().takes(Work::Request) && !makes_room(&request) =>
+                if let Some(full) = inbound.too_full()
+                    && !makes_room(&request) =>
             {
-                Problem::no_memory(Some(request.id)).into()
-            }
-            Message::One(Frame::Request(request))
-                if !makes_room(&request) && !inbound.has_room() =>
-            {
-                Problem::full(Full::Share, Some(request.id)).into()
+                Problem::full(full, Some(request.id)).into()
             }
             Message::One(Frame::Request(request)) => {
                 let params = request.params.clone().unwrap_or(Json::empty_object());

@@ -108,6 +108,12 @@ impl Memory {
         self.held() < self.part(work.percent())
     }
 
+    /// Bytes held for one.
+    #[cfg(test)]
+    pub(crate) fn held_for(&self, who: &Arc<str>) -> u64 {
+        self.shares.held(who)
+    }
+
     /// Whether somebody may begin something that needs memory: not once half is held, and a share of it is theirs.
     pub fn has_room_for(&self, who: impl FnOnce() -> Option<Arc<str>>) -> bool {
         if self.held() <= self.part(SHARED_FROM) {

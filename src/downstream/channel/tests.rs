@@ -193,3 +193,23 @@ async fn rel_7_what_comes_when_the_gateway_stops_is_refused() {
     let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     assert!(channel.take(&channel.identity, told.into()).await.is_ok());
 }
+
+/// SECURITY REL-3
+#[tokio::test]
+async fn what_is_on_the_way_is_held_for_whoever_is_told() {
+    let who: Arc<str> = "of the channel".into();
+    let (to, mut told) = mpsc::channel(1);
+    let out = Out {
+        to,
+        wrap: |segments| segments.concat().into(),
+        payer: Some(who.clone()),
+        asked: CancellationToken::new(),
+    };
+    let frame = Bytes::from(vec![b'x'; memory::SMALL + 1]);
+    let length = frame.len() as u64;
+    out.tell(Answer::Frame(Told::ok(vec![frame]))).await;
+    let held = || memory::process().held_for(&who);
+    assert_eq!(held(), length);
+    drop(told.recv().await);
+    assert_eq!(held(), 0);
+}

@@ -355,3 +355,37 @@ async fn an_answer_that_becomes_a_stream_when_its_session_has_ended_is_kept_by_n
     let gone = tokio::time::timeout(Duration::from_secs(10), say.closed());
     assert!(gone.await.is_ok(), "somebody still holds it");
 }
+
+/// SECURITY REL-3
+#[test]
+fn what_goes_out_is_held_for_its_client_and_what_is_kept_is_not() {
+    let who: Arc<str> = "of the outbox".into();
+    let outbox = Outbox::new(Arc::new(Shared::keeping(WAITING)), Some(who.clone()));
+    let held = || memory::process().held_for(&who);
+    let waker = noop_waker();
+    let cx = &mut Context::from_waker(&waker);
+    let (say, frames) = feed();
+    let mut place = outbox.carry(frames);
+    say.try_send("x".repeat(memory::SMALL).leak()).unwrap();
+    let Look::Ask(feed) = outbox.look(&mut place, cx) else {
+        panic!("an answer is asked for")
+    };
+    let Poll::Ready(frame) = feed.lock().unwrap().poll_next_unpin(cx) else {
+        panic!("it is there")
+    };
+    let event = outbox.fed(&mut place, frame).unwrap();
+    let (length, first) = (event.len() as u64, id(&text(&event)));
+    assert_eq!(held(), length);
+    drop(event);
+    assert_eq!(held(), 0, "it was read");
+    // The one before it is told again from what is kept.
+    let before = outbox.first_id(&place);
+    assert_ne!(before, first);
+    let mut again = outbox.resume(&before).unwrap();
+    let Look::Event(event) = outbox.look(&mut again, cx) else {
+        panic!("it is kept")
+    };
+    assert_eq!(held(), length);
+    drop(event);
+    assert_eq!(held(), 0);
+}
