@@ -381,6 +381,15 @@ mod tests {
         }
     }
 
+    /// What each note is about.
+    fn places(told: &[String]) -> Vec<&str> {
+        let about = |note: &'_ String| note.find(" matches");
+        let places = told
+            .iter()
+            .map(|note| &note[..about(note).expect("a place")]);
+        places.collect()
+    }
+
     #[test]
     fn a_limit_on_a_tool_that_is_not_there_is_told() {
         let rate = Rate {
@@ -430,12 +439,8 @@ mod tests {
             item(ItemKind::Prompt, "git_lgo"),
         ];
         let told = looking_at_nothing(&rules, &items);
-        let places: Vec<&str> = told
-            .iter()
-            .filter_map(|note| note.split(" matches").next())
-            .collect();
         assert_eq!(
-            places,
+            places(&told),
             [
                 "upstreams.git.sanitize.tools: `git_lgo`",
                 "upstreams.other.sanitize.tools: `git_*`",
@@ -460,12 +465,8 @@ mod tests {
             upstreams: Vec::new(),
         };
         let told = idle(&[set], &items);
-        let places: Vec<&str> = told
-            .iter()
-            .filter_map(|note| note.split(" matches").next())
-            .collect();
         assert_eq!(
-            places,
+            places(&told),
             [
                 "toolsets.dev.tools: `gti_*`",
                 "toolsets.dev.tools: `git_review`",

@@ -1,6 +1,9 @@
 //! A log that was tampered with, in each of the ways that there are.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use super::*;
 use crate::{
@@ -43,6 +46,18 @@ fn written(segment: u64) -> Written {
         key: public,
         newest: newest.unwrap(),
     }
+}
+
+/// A log whose disk keeps what is written until it is told to lie.
+fn on_a_faulty_disk(cuts: Cuts) -> (tempfile::TempDir, VerifyingKey, Arc<Faulty>, Log) {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let faulty = Arc::new(Faulty::default());
+    let disk = Arc::new(Shared(faulty.clone()));
+    let (log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    faulty.keeps.store(true, Relaxed);
+    (directory, public, faulty, log)
 }
 
 fn sync(log: &mut Log) {
@@ -323,18 +338,11 @@ fn a_removal_counts_only_where_the_record_of_it_is_signed() {
 /// SECURITY AUD-7
 #[test]
 fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
-    use std::sync::atomic::Ordering::Relaxed;
-    let directory = tempfile::tempdir().unwrap();
-    let (key, _) = SigningKey::generate();
-    let public = key.public();
-    let faulty = Arc::new(Faulty::default());
     let cuts = Cuts {
         records: 4,
         ..Cuts::default()
     };
-    let disk = Arc::new(Shared(faulty.clone()));
-    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
-    faulty.keeps.store(true, Relaxed);
+    let (directory, public, faulty, mut log) = on_a_faulty_disk(cuts);
     let mut outside = Vec::new();
     for n in 0..12 {
         log.append(&[happened(n)].into()).unwrap();
@@ -376,14 +384,7 @@ fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
 /// SECURITY AUD-3, AUD-7: what was given up is signed by nobody once it is written again.
 #[test]
 fn no_more_counts_as_signed_than_what_is_left_of_a_segment_that_was_given_up() {
-    use std::sync::atomic::Ordering::Relaxed;
-    let directory = tempfile::tempdir().unwrap();
-    let (key, _) = SigningKey::generate();
-    let public = key.public();
-    let faulty = Arc::new(Faulty::default());
-    let disk = Arc::new(Shared(faulty.clone()));
-    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
-    faulty.keeps.store(true, Relaxed);
+    let (directory, public, faulty, mut log) = on_a_faulty_disk(Cuts::default());
     let report = || verify(directory.path(), &[public], &[], |_| {}).unwrap();
     let more = |log: &mut Log, records: usize, signs: bool, fails: bool| {
         for n in 0..records {
@@ -489,18 +490,11 @@ fn an_index_that_leaves_anything_out_is_found_and_one_that_lists_more_is_not() {
 /// SECURITY AUD-7, AUD-10: such a segment holds more than the log goes on from.
 #[test]
 fn the_removal_of_a_segment_that_was_given_up_is_recorded_by_where_the_next_goes_on() {
-    use std::sync::atomic::Ordering::Relaxed;
-    let directory = tempfile::tempdir().unwrap();
-    let (key, _) = SigningKey::generate();
-    let public = key.public();
-    let faulty = Arc::new(Faulty::default());
     let cuts = Cuts {
         retention: std::time::Duration::ZERO,
         ..Cuts::default()
     };
-    let disk = Arc::new(Shared(faulty.clone()));
-    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
-    faulty.keeps.store(true, Relaxed);
+    let (directory, public, faulty, mut log) = on_a_faulty_disk(cuts);
     for n in 0..5 {
         log.append(&[happened(n)].into()).unwrap();
     }
@@ -519,14 +513,7 @@ fn the_removal_of_a_segment_that_was_given_up_is_recorded_by_where_the_next_goes
 /// SECURITY AUD-7, AUD-10: what was not removed after all is removed later, and told then.
 #[test]
 fn a_log_is_whole_where_the_sync_of_a_removal_has_failed() {
-    use std::sync::atomic::Ordering::Relaxed;
-    let directory = tempfile::tempdir().unwrap();
-    let (key, _) = SigningKey::generate();
-    let public = key.public();
-    let faulty = Arc::new(Faulty::default());
-    let disk = Arc::new(Shared(faulty.clone()));
-    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
-    faulty.keeps.store(true, Relaxed);
+    let (directory, public, faulty, mut log) = on_a_faulty_disk(Cuts::default());
     for n in 0..2 {
         log.append(&[happened(n)].into()).unwrap();
         log.rotate().unwrap();
