@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     json::Limits,
-    jsonrpc::{Frame, Message, RequestId, RpcError, decode},
+    jsonrpc::{Frame, Message, RequestId, Response as Responded, RpcError, decode},
     memory::{self, Hold},
     protocol::{codes, mirror},
     tasks::Tasks,
@@ -374,9 +374,19 @@ async fn json_answer(
 }
 
 fn sort(head: Head, message: Message, id: Option<RequestId>) -> Result<Answer, UpstreamError> {
-    let mine = |frame: Frame| match &id {
-        Some(id) => check_id(frame, id),
-        None => Ok(frame),
+    let refused = !head.status.is_success();
+    let mine = |mut frame: Frame| {
+        // Servers that refuse a request unread give it an id of theirs: to one session that is gone `server-error`. The
+        // status is about our request, whatever the error calls it.
+        if let Frame::Response(Responded { id, body: Err(_) }) = &mut frame
+            && refused
+        {
+            *id = None;
+        }
+        match &id {
+            Some(id) => check_id(frame, id),
+            None => Ok(frame),
+        }
     };
     match message {
         Message::One(frame @ Frame::Response(_)) => Ok(Answer::One(head, mine(frame)?)),

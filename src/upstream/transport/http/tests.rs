@@ -112,6 +112,25 @@ async fn an_error_without_an_id_is_an_answer() {
     assert_eq!(ask(&http, request(1)).await.unwrap(), ["error -32022"]);
 }
 
+/// As servers of the Python SDK refuse a session that they do not know (PROTOCOL B4).
+#[tokio::test]
+async fn a_refusal_is_an_answer_whatever_id_its_error_has() {
+    for (status, id) in [(404, r#""server-error""#), (400, "7"), (500, "null")] {
+        let tasks = Tasks::new();
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"Session not found"}}}}"#
+        );
+        let http = against(&tasks, move || answer(status, TYPE, full(text.clone()))).await;
+        let Answer::One(head, frame) = http.send(request(1)).await.unwrap() else {
+            panic!("{status}")
+        };
+        assert_eq!(
+            (head.status.as_u16(), &*gist(&frame)),
+            (status, "error -32600")
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_status_without_a_frame_is_told_as_it_is() {
     for (status, kind, text) in [
@@ -198,7 +217,9 @@ async fn a_request_that_is_too_large_is_told_whatever_comes_with_it() {
 #[tokio::test]
 async fn broken_answers_are_protocol_errors() {
     let twice = r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#;
-    let cases: [(&str, Bytes); 8] = [
+    let foreign = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"no"}}"#;
+    let cases: [(&str, Bytes); 9] = [
+        (TYPE, foreign.into()),
         (TYPE, "nonsense".into()),
         (TYPE, "".into()),
         (TYPE, twice.into()),
