@@ -65,6 +65,9 @@ pub struct Call {
     pub wants_progress: bool,
     /// The decoded `Mcp-Param-*` headers in lower case, where the transport has headers and the revision mirrors arguments.
     pub mirrored: Option<Vec<(String, String)>>,
+    /// Whether it is none of its client's requests: the gateway makes it of its own accord, for one that was. Rates and quotas,
+    /// which are for what clients ask, do not count it.
+    pub unasked: bool,
     /// When the answer is due; the upstream's own deadline may come sooner.
     pub deadline: Instant,
     /// What it learns about itself on its way.
@@ -196,6 +199,11 @@ impl Op {
             | Self::ListTasks(_)
             | Self::Listen(_) => None,
         }
+    }
+
+    /// Whether its answer says how long, and by whom, it may be kept, and comes from an upstream (PROTOCOL D5).
+    pub const fn may_be_kept(&self) -> bool {
+        matches!(self, Self::ReadResource(_) | Self::GetSkill(_))
     }
 
     /// The method's name, the same in both eras but for discovery.

@@ -125,6 +125,7 @@ impl Modern<'_> {
         };
         let trail = self.door.trail(inbound, &id, Some(head), None);
         let call = Box::new(Call {
+            unasked: false,
             id: CallId::new(),
             op: op.clone(),
             resume,
@@ -315,7 +316,7 @@ impl Wording for Words {
 
     fn result(&self, op: &Op, _: Revision, result: Json) -> Json {
         let root = result.root();
-        let cacheable = matches!(op, Op::ReadResource(_) | Op::GetSkill(_));
+        let cacheable = op.may_be_kept();
         let mut edits = Edits::new();
         let (mut typed, mut ttl, mut scoped, mut meta_value) = (false, false, false, None);
         let mut empty = true;

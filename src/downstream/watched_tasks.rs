@@ -107,6 +107,8 @@ pub(super) async fn listen(service: McpService, call: Box<Call>) -> Result<Reply
         tasks: watch.begin(&asked.tasks).await,
         ..(*granted).clone()
     };
+    // The client named them once; how often they are looked at from now on is not its doing.
+    watch.looker.listen.unasked = true;
     let first = stream::once(std::future::ready(Step::Event(Event::Acknowledged(
         Arc::new(acknowledged),
     ))));

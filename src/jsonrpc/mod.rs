@@ -12,7 +12,7 @@ use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 
-use crate::json::Json;
+use crate::json::{Json, Node};
 
 pub use decode::{DecodeError, Message, decode};
 
@@ -74,6 +74,20 @@ impl RequestId {
         let text = self.0.root().as_str()?;
         let number = text.strip_prefix(OURS)?.parse().ok()?;
         (Self::ours(number).0.root().as_str()? == text).then_some(number)
+    }
+
+    /// What stands for it in a table: equal for ids that are [the same](RequestId::same).
+    pub fn key(&self) -> Bytes {
+        Self::key_of(self.0.root(), &self.0)
+    }
+
+    /// The same of an id that somebody names, which stands in this value.
+    // As spelled, but for strings with escapes, which are spelled anew.
+    pub fn key_of(id: Node<'_>, within: &Json) -> Bytes {
+        match id.as_str() {
+            Some(Cow::Owned(text)) => Json::string(&text).bytes().clone(),
+            Some(Cow::Borrowed(_)) | None => within.slice(id).bytes().clone(),
+        }
     }
 
     /// Whether both are the same id: numbers by value, strings after unescaping; `1` is never `"1"`.

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: what is refused at entry is refused before any lookup; what a rule for tools or upstreams refuses was permitted
 //! before, so that a refusal tells nobody of what it may not see; a call whose exchange is held open while its caller is asked,
-//! or that a person had to approve, is counted once on its way, any other once a round; a seat is held until the reply has ended or was dropped, streams included; a listen,
+//! or that a person had to approve, is counted once on its way, any other once a round, and what the gateway asks of its own accord
+//! not at all; a seat is held until the reply has ended or was dropped, streams included; a listen,
 //! which has no end of its own, takes none. Where no rule applies nothing is looked up for it and nothing is allocated.
 //! Deliberately absent: the rules and meters, which are in `limits`.
 
@@ -48,7 +49,7 @@ impl Gate<Pinned> for RateLimit {
 
     fn admit(&self, call: Pinned) -> Result<Pinned, Error> {
         let limits = call.snapshot().limits();
-        if limits.counts(self.0) {
+        if limits.counts(self.0) && !call.call().unasked {
             limits.admit(self.0, &at_entry(call.call()))?;
         }
         Ok(call)
@@ -60,7 +61,7 @@ impl Gate<Box<Permitted>> for RateLimit {
 
     fn admit(&self, permitted: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         let limits = permitted.snapshot.limits();
-        if limits.counts(self.0) && !goes_on(&permitted) {
+        if limits.counts(self.0) && !permitted.call.unasked && !goes_on(&permitted) {
             let tool = tool(&permitted);
             limits.admit(self.0, &on_the_way(&permitted, tool.as_deref()))?;
         }

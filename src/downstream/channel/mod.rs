@@ -18,7 +18,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use http::{HeaderMap, StatusCode};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -36,6 +36,9 @@ use crate::{
 
 /// Requests in flight on one connection; nothing more is taken beyond that.
 const IN_FLIGHT: u32 = 256;
+/// Listens on one connection beside them. They have no end of their own, so that nothing may wait for one: what ends them comes
+/// on the same connection.
+const LISTENS: u32 = 128;
 
 /// One such connection.
 pub(super) struct Channel {
@@ -48,6 +51,7 @@ pub(super) struct Channel {
     piped: bool,
     out: Out,
     room: Arc<Semaphore>,
+    listens: Arc<Semaphore>,
     state: Arc<Mutex<State>>,
     /// Cancelled when the session ended by itself.
     pub(super) gone: CancellationToken,
@@ -69,22 +73,21 @@ struct Out {
 struct State {
     /// The one legacy session of this connection, once `initialize` came.
     session: Option<Arc<str>>,
-    /// What can be cancelled: by id, as spelled.
-    running: HashMap<String, CancellationToken>,
+    /// What can be cancelled, by the key of its id.
+    running: HashMap<Bytes, CancellationToken>,
 }
 
 /// A request that can be cancelled, until it is dropped.
 struct Known {
     state: Arc<Mutex<State>>,
-    /// As spelled.
-    id: String,
+    key: Bytes,
     token: CancellationToken,
 }
 
 impl Drop for Known {
     fn drop(&mut self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.running.remove(&self.id);
+        state.running.remove(&self.key);
     }
 }
 
@@ -113,6 +116,7 @@ impl Channel {
                 asked: CancellationToken::new(),
             },
             room: Arc::new(Semaphore::new(IN_FLIGHT as usize)),
+            listens: Arc::new(Semaphore::new(LISTENS as usize)),
             state: Arc::default(),
             gone: CancellationToken::new(),
         }
@@ -170,11 +174,12 @@ impl Channel {
             Message::One(Frame::Notification(notification))
                 if &*notification.method == methods::CANCELLED =>
             {
-                let id = notification
-                    .params
-                    .as_ref()
-                    .and_then(|params| params.root().member("requestId"));
-                let token = id.and_then(|id| self.state().running.get(id.raw()).cloned());
+                let params = notification.params.as_ref();
+                let key = params.and_then(|params| {
+                    let id = params.root().member("requestId")?;
+                    Some(RequestId::key_of(id, params))
+                });
+                let token = key.and_then(|key| self.state().running.get(&key).cloned());
                 let told = Message::One(Frame::Notification(notification));
                 // The session's own request is told first: that its call is then dropped is no lost connection.
                 self.door.accept_decoded(inbound, told).await;
@@ -190,10 +195,20 @@ impl Channel {
                     self.out.tell(answer).await;
                     return Ok(());
                 };
-                let permit = tokio::select! {
-                    biased;
-                    () = known.token.cancelled() => return Ok(()),
-                    permit = self.room() => permit,
+                let permit = if &*request.method == methods::LISTEN {
+                    match self.listens.clone().try_acquire_owned() {
+                        Ok(permit) => Some(permit),
+                        Err(TryAcquireError::Closed) => None,
+                        Err(TryAcquireError::NoPermits) => {
+                            return Err(Problem::too_many_listens(request.id));
+                        }
+                    }
+                } else {
+                    tokio::select! {
+                        biased;
+                        () = known.token.cancelled() => return Ok(()),
+                        permit = self.room() => permit,
+                    }
                 };
                 let Some(permit) = permit else {
                     return Err(Problem::shutting_down(Some(request.id)));
@@ -247,7 +262,9 @@ impl Channel {
     /// Waits until everything taken is answered; what comes meanwhile is refused then.
     pub(super) async fn settle(&self) {
         let _all = self.room.acquire_many(IN_FLIGHT).await;
+        let _listens = self.listens.acquire_many(LISTENS).await;
         self.room.close();
+        self.listens.close();
     }
 
     /// Ends the session, and with it what runs in it.
@@ -356,14 +373,14 @@ impl Channel {
 
     /// Takes note of a request that can be cancelled; `None` where one with its id is there.
     fn known(&self, id: &RequestId) -> Option<Known> {
-        let (id, token) = (id.as_str().to_owned(), CancellationToken::new());
-        match self.state().running.entry(id.clone()) {
+        let (key, token) = (id.key(), CancellationToken::new());
+        match self.state().running.entry(key.clone()) {
             Entry::Occupied(_) => return None,
             Entry::Vacant(place) => place.insert(token.clone()),
         };
         Some(Known {
             state: self.state.clone(),
-            id,
+            key,
             token,
         })
     }

@@ -9,8 +9,8 @@ use tower::service_fn;
 use super::*;
 use crate::{
     audit::journal::Journal,
-    call::{Call, Event, LogLevel, Reply, ReplyStream, Step},
-    downstream::{Backing, Curfew, DoorBounds, SessionBounds, Sessions},
+    call::{Call, Event, LogLevel, Op, Reply, ReplyStream, Step},
+    downstream::{Backing, Curfew, DoorBounds, Legacy, SessionBounds, Sessions},
     json::Json,
     metrics::seen,
     stack::{Error, McpService},
@@ -212,4 +212,120 @@ async fn what_is_on_the_way_is_held_for_whoever_is_told() {
     assert_eq!(held(), length);
     drop(told.recv().await);
     assert_eq!(held(), 0);
+}
+
+/// PROTOCOL B7: what has no end of its own keeps nobody from being heard, whoever ends it among them.
+#[tokio::test]
+async fn as_many_listens_as_anybody_likes_leave_room_for_all_else() {
+    let stack = service_fn(async |call: Box<Call>| {
+        let Op::Listen(filter) = call.op else {
+            return Err(Error::Deadline);
+        };
+        let heard = future::ready(Step::Event(Event::Acknowledged(filter)));
+        let all = stream::once(heard).chain(stream::pending());
+        Ok(Reply::Stream(ReplyStream::new(all.boxed())))
+    });
+    let (channel, mut lines) = piped(McpService::new(|| stack));
+    let listen = |id: u32| {
+        let listen = CALL.replace("tools/call", "subscriptions/listen");
+        let listen = listen.replace("\"name\":\"t\",\"arguments\":{}", "\"notifications\":{}");
+        listen.replace("\"id\":1,", &format!("\"id\":{id},"))
+    };
+    let first = 2_000;
+    let most = first + LISTENS;
+    let take = async |text: String| {
+        let taken = channel.take(&channel.identity, text.into());
+        timeout(Duration::from_secs(10), taken)
+            .await
+            .expect("it is taken")
+    };
+    for id in first..most {
+        take(listen(id)).await.unwrap();
+    }
+    for id in most..most + IN_FLIGHT {
+        let refused = take(listen(id)).await.unwrap_err();
+        assert_eq!(reason(&refused), Some("rate_limited"));
+        assert_eq!(refused.id.unwrap().as_str(), id.to_string());
+    }
+    take(CALL.into()).await.unwrap();
+    let answer = answer(&mut lines).await;
+    assert!(answer.contains("deadline_exceeded"), "{answer}");
+    // One ends, and another may begin.
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2000}}"#;
+    take(cancel.into()).await.unwrap();
+    timeout(Duration::from_secs(10), async {
+        while channel.listens.available_permits() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("it ended");
+    take(listen(2_000)).await.unwrap();
+    // So do all when nothing more comes.
+    let told = async { while lines.recv().await.is_some() {} };
+    timeout(
+        Duration::from_secs(10),
+        futures_util::future::join(channel.finish(), told),
+    )
+    .await
+    .expect("all ended");
+}
+
+/// PROTOCOL G22: an id is what it reads as, not how it is spelled.
+#[tokio::test]
+async fn who_cancels_may_spell_the_id_in_another_way() {
+    let stack = service_fn(async |_: Box<Call>| future::pending().await);
+    let (channel, mut lines) = piped(McpService::new(|| stack));
+    let call = |id: &str| CALL.replace("\"id\":1,", &format!("\"id\":{id},"));
+    let take = async |text: String| channel.take(&channel.identity, text.into()).await.unwrap();
+    take(call(r#""\u0061""#)).await;
+    take(call(r#""a""#)).await;
+    let twice = lines.recv().await.unwrap();
+    assert!(
+        String::from_utf8(twice.to_vec())
+            .unwrap()
+            .contains("duplicate_id")
+    );
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
+    take(cancel.into()).await;
+    timeout(Duration::from_secs(10), async {
+        while channel.room.available_permits() < IN_FLIGHT as usize {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("it was cancelled");
+}
+
+/// PRODUCT 5: that nothing could be heard for a while is no change.
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_listen_is_refused_is_told_nothing_until_it_hears_again() {
+    let (tries, mut tried) = mpsc::channel(16);
+    let stack = service_fn(move |call: Box<Call>| {
+        assert!(call.unasked);
+        tries.try_send(tokio::time::Instant::now()).unwrap();
+        future::ready(Err(Error::Deadline))
+    });
+    let (channel, _lines) = piped(McpService::new(|| stack.clone()));
+    let session = Session::for_tests();
+    let mut notices = session.notices(&channel.door.backing.tasks).unwrap();
+    Legacy {
+        door: &channel.door,
+    }
+    .hear(&session);
+    let mut at = Vec::new();
+    for _ in 0..7 {
+        at.push(tried.recv().await.unwrap());
+    }
+    let waits: Vec<_> = at
+        .windows(2)
+        .map(|two| (two[1] - two[0]).as_secs())
+        .collect();
+    assert_eq!(waits, [5, 10, 20, 40, 60, 60]);
+    assert!(
+        notices.next().now_or_never().is_none(),
+        "nothing has changed"
+    );
 }

@@ -77,7 +77,7 @@ pub(in crate::downstream) struct Flight {
 impl Flights {
     /// Takes note of a request that starts.
     pub(super) fn enter(session: &Arc<Session>, id: &RequestId) -> Result<Flight, NotNow> {
-        let key = key(id.json().root(), id.json());
+        let key = id.key();
         let signal = Arc::<Signal>::default();
         let mut table = session.flights.lock();
         if table.closed {
@@ -100,7 +100,7 @@ impl Flights {
 
     /// Tells the request with this id, if one is running, that its client no longer wants it.
     pub(super) fn cancel(&self, params: &Json, id: Node<'_>) {
-        let key = key(id, params);
+        let key = RequestId::key_of(id, params);
         let told = self.lock().running.get(&key).cloned();
         if let Some(signal) = told {
             signal.tell(Over::Cancelled);
@@ -179,14 +179,6 @@ impl Drop for Flight {
     fn drop(&mut self) {
         self.session.touch();
         self.session.flights.lock().running.remove(&self.key);
-    }
-}
-
-/// An id as a key: as spelled, but for strings with escapes, which are spelled anew (see [`RequestId::same`]).
-fn key(id: Node<'_>, within: &Json) -> Bytes {
-    match id.as_str() {
-        Some(std::borrow::Cow::Owned(text)) => Json::string(&text).bytes().clone(),
-        Some(std::borrow::Cow::Borrowed(_)) | None => within.slice(id).bytes().clone(),
     }
 }
 

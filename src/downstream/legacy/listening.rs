@@ -31,8 +31,9 @@ use crate::{
 
 /// How long a subscription may take to be confirmed: longer than it is waited for upstream, so that the answer is that one's.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long after a listen was lost the next one is tried.
+/// How long after a listen was lost the next one is tried, and at most where one after the other is refused.
 const AGAIN: Duration = Duration::from_secs(5);
+const AT_MOST: Duration = Duration::from_secs(60);
 
 /// Subscribed resources by URI.
 type Subscriptions = std::collections::HashMap<Arc<str>, CancellationToken>;
@@ -53,28 +54,38 @@ impl Legacy<'_> {
         let life = self.door.sessions.bounds().absolute;
         let ended = session.ended.clone();
         let work = async move {
+            let (mut missed, mut wait) = (false, AGAIN);
             loop {
                 let mut proved = session.proved_anew();
                 // In a box, since there is one such task for each session, and it does this once.
-                match Box::pin(listen(&service, hearing(&session, filter.clone(), life))).await {
-                    Ok(stream) => tokio::select! {
-                        // Who has other rights now sees other lists, and has to be told by these.
-                        _ = proved.changed() => {}
-                        meant = forward(&session, stream) => if meant {
-                            return;
-                        },
-                    },
+                let mut call = hearing(&session, filter.clone(), life);
+                call.unasked = true;
+                match Box::pin(listen(&service, call)).await {
+                    Ok(stream) => {
+                        // What changed in between was not heard.
+                        if missed {
+                            for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+                                session.outbox.notify(Notice::list(kind));
+                            }
+                        }
+                        wait = AGAIN;
+                        tokio::select! {
+                            // Who has other rights now sees other lists, and has to be told by these.
+                            _ = proved.changed() => {}
+                            meant = forward(&session, stream) => if meant {
+                                return;
+                            },
+                        }
+                    }
                     // Whoever offers no listening now never will.
                     Err(
                         Error::NotOffered(_) | Error::NoScope | Error::ShuttingDown | Error::CutOff,
                     ) => return,
+                    Err(_) if missed => wait = (wait * 2).min(AT_MOST),
                     Err(_) => {}
                 }
-                tokio::time::sleep(AGAIN).await;
-                // What changed in between was not heard.
-                for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-                    session.outbox.notify(Notice::list(kind));
-                }
+                missed = true;
+                tokio::time::sleep(wait).await;
             }
         };
         self.door
@@ -137,7 +148,9 @@ impl Legacy<'_> {
                     // By other rights it is another subscription, if it is one still.
                     tokio::time::sleep(AGAIN).await;
                     proved.mark_unchanged();
-                    match confirmed(&service, watching(&session, &uri, life), &uri).await {
+                    let mut again = watching(&session, &uri, life);
+                    again.unasked = true;
+                    match confirmed(&service, again, &uri).await {
                         Ok(Some(again)) => stream = again,
                         Ok(None) => return true,
                         Err(error) => return error.is_gone(),

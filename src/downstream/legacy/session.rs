@@ -137,6 +137,7 @@ impl Session {
             resume: None,
             wants_progress: false,
             mirrored: None,
+            unasked: false,
             deadline: clock::now() + time,
             trail: Trail::NONE,
         })
@@ -248,7 +249,7 @@ impl Session {
     }
 
     #[cfg(test)]
-    pub(super) fn for_tests() -> Arc<Self> {
+    pub(in crate::downstream) fn for_tests() -> Arc<Self> {
         use crate::{call::Affinity, protocol::ClientCapabilities};
 
         let caller = Caller {

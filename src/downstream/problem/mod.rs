@@ -143,6 +143,19 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "overloaded")
     }
 
+    /// A connection that carries messages both ways has as many listens as it may have.
+    pub(super) fn too_many_listens(id: RequestId) -> Self {
+        metrics::reached(Bound::StreamsPrincipal);
+        let text = "too many listens on this connection; end one of them first";
+        let error = RpcError::new(codes::OVERLOADED, text);
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            Some(id),
+            error,
+            "rate_limited",
+        )
+    }
+
     /// Something of ours panicked before there was a call, or beside it (SECURITY REL-1).
     pub(super) fn panicked(id: Option<RequestId>) -> Self {
         let error = RpcError::new(codes::INTERNAL_ERROR, PANICKED);

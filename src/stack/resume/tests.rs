@@ -107,6 +107,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
     let snapshot = World::new(nothing, Hub::new(Default::default())).load();
     Box::new(Permitted {
         call: Box::new(Call {
+            unasked: false,
             id: CallId::new(),
             op,
             params: json(r#"{"name":"t"}"#),

@@ -48,6 +48,7 @@ pub(in crate::upstream) fn last(result: &str) -> String {
 /// A call with these params, by an anonymous client of 2026-07-28 with far deadlines.
 pub(in crate::upstream) fn a_call(op: Op, params: &str) -> Call {
     Call {
+        unasked: false,
         id: CallId::new(),
         op,
         params: Json::parse(Bytes::copy_from_slice(params.as_bytes()), &Limits::CLIENT).unwrap(),

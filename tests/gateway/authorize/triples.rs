@@ -182,6 +182,7 @@ fn world(random: &mut Dice) -> Arc<World> {
 
 fn call(who: &Arc<Identity>, op: Op, params: String) -> Box<Call> {
     Box::new(Call {
+        unasked: false,
         id: CallId::new(),
         op,
         params: json(params),

@@ -93,6 +93,7 @@ impl Side {
         };
         let params = br#"{"name":"t","arguments":{}}"#;
         let call = Call {
+            unasked: false,
             id: CallId::new(),
             op: Op::CallTool("notes_t".into()),
             params: Json::parse(params.as_slice().into(), &Limits::CLIENT).unwrap(),

@@ -75,6 +75,23 @@ pairings! {
 }
 
 pairings! {
+    /// What the gateway asks on a client's behalf without its asking is not at its expense.
+    async fn what_a_client_hears_of_changes_is_counted_once_at_most(pair: Pairing) {
+        let notes = notes(pair.upstream).telling();
+        let gateway = limited(&notes, "[{ per: principal, daily: 1000 }]").await;
+        let client = pair.client(&gateway).await;
+        let counted = || gateway.app.limits()[0].admitted;
+        let before = counted();
+        let mut watch = client.watch(&["tools"], &[]).await;
+        notes.offer(0, [tool("t")]);
+        notes.announce("tools").await;
+        watch.change().await;
+        // Of a session it is the gateway's own doing; a modern client asks for it.
+        assert_eq!(counted() - before, u64::from(pair.client_is_modern()));
+    }
+}
+
+pairings! {
     /// PRODUCT 6
     async fn over_a_quota_of_a_tool_a_model_is_told_in_a_result_whichever_endpoint_it_uses(pair: Pairing) {
         let notes = notes(pair.upstream);

@@ -112,6 +112,32 @@ pairings! {
     }
 }
 
+pairings! {
+    only [
+        modern_client_legacy_server = MODERN_LEGACY,
+        modern_client_modern_server = MODERN_MODERN,
+    ] because "only modern clients listen";
+    /// How often a server wants its task looked at is not at the expense of whoever listens.
+    async fn looks_at_a_watched_task_are_not_counted(pair: Pairing) {
+        let notes = lasting(pair, &Arc::default());
+        let gateway = Gateway::of()
+            .upstream("notes", &notes)
+            .setting("limits: [{ per: principal, daily: 1000 }]")
+            .start()
+            .await;
+        let client = gateway.client_able(pair.client, EXTENSION).await;
+        let handle = made(&client).await;
+        let (_talk, granted) = listening(&client, &[&handle]).await;
+        assert_eq!(granted, json!([handle]));
+        let counted = || gateway.app.limits()[0].admitted;
+        let (before, looks) = (counted(), notes.heard("tasks/get").len());
+        notes.until_heard("tasks/get", looks + 3).await;
+        assert_eq!(counted(), before);
+        about(&client, "tasks/get", &handle).await.value();
+        assert_eq!(counted(), before + 1);
+    }
+}
+
 /// A server whose task ends with this result, where its tool promises a number `n`.
 fn promising(pair: Pairing, done: &Arc<AtomicBool>, result: &'static str) -> Upstream {
     const SLOW: &str = r#"{"name":"slow","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"execution":{"taskSupport":"required"}}"#;

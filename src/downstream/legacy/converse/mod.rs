@@ -110,6 +110,7 @@ impl Converse {
             resume: None,
             wants_progress: kept.wants_progress,
             mirrored: None,
+            unasked: false,
             deadline: self.deadline,
             trail: self.trail,
         };
