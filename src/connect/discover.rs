@@ -267,21 +267,15 @@ impl From<MetadataError> for DiscoverError {
     }
 }
 
-/// The upstream's metadata at the first of these places that has any.
+/// The upstream's metadata at the first of these places that has any. A place that has none, whatever it says instead, is passed
+/// by: behind a page for all addresses or a way to a login the next one may have it.
 async fn first(places: Vec<Address>, fetcher: &Fetcher) -> Result<Option<Json>, DiscoverError> {
     for place in places {
-        match fetcher.document(&place, Fetcher::METADATA).await {
-            Ok(found) if found.status.is_success() => {
-                let document = found.json().map_err(fetch(RESOURCE))?;
-                if document.root().kind() != Kind::Object {
-                    return Err(DiscoverError::Unfit("metadata that is no object"));
-                }
-                return Ok(Some(document));
-            }
-            Ok(found) if found.status.is_server_error() => {
-                return Err(fetch(RESOURCE)(FetchError::Status(found.status.as_u16())));
-            }
-            Ok(_) => {}
+        let found = fetcher.document(&place, Fetcher::METADATA).await;
+        match found.and_then(|found| found.json()) {
+            Ok(document) if document.root().kind() == Kind::Object => return Ok(Some(document)),
+            Ok(_) | Err(FetchError::NotJson | FetchError::Redirect | FetchError::TooLarge(_)) => {}
+            Err(FetchError::Status(status)) if status < 500 => {}
             Err(cause) => return Err(fetch(RESOURCE)(cause)),
         }
     }
@@ -303,7 +297,10 @@ pub(super) fn origin(at: &Address) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Limits;
+    use crate::{
+        fetch::answering::{Answering, answer, ok},
+        json::Limits,
+    };
 
     fn json(text: &str) -> Json {
         Json::parse(text.to_owned().into(), &Limits::CLIENT).unwrap()
@@ -353,6 +350,39 @@ mod tests {
             of("https://mcp.example/a/mcp/"),
             [&format!("{PLACE}/a/mcp"), PLACE]
         );
+    }
+
+    /// What stands before a server often answers for all addresses, whatever is behind it.
+    #[tokio::test]
+    async fn a_place_that_has_no_metadata_is_passed_by_whatever_it_says_instead() {
+        let page = "<!doctype html>".repeat(8 << 10);
+        for (status, found) in [
+            (200, true),
+            (302, true),
+            (404, true),
+            (403, true),
+            (503, false),
+        ] {
+            let page = if status == 200 {
+                page.clone()
+            } else {
+                String::new()
+            };
+            let front = Answering::by(move |request| {
+                let root = request.starts_with("GET /.well-known/oauth-protected-resource HTTP");
+                if root {
+                    ok(r#"{"resource":"r"}"#)
+                } else {
+                    answer(status, &page)
+                }
+            })
+            .await;
+            let upstream = format!("http://{}/mcp", front.at);
+            let upstream = Address::configured(&upstream, true).unwrap();
+            let fetcher = Fetcher::new(None).unwrap();
+            let document = first(places(&upstream).unwrap(), &fetcher).await;
+            assert_eq!(document.is_ok_and(|it| it.is_some()), found, "{status}");
+        }
     }
 
     #[test]

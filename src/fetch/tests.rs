@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, TcpSocket, TcpStream},
+    time::timeout,
 };
 
 use super::{
@@ -312,4 +313,30 @@ fn a_document_may_name_its_own_origin_and_otherwise_counts_as_a_peer() {
     let theirs = Address::discovered("https://idp.example/x").unwrap();
     let named = theirs.named_here("https://idp.example/token").unwrap();
     assert_eq!(named.trust(), Trust::Discovered);
+}
+
+/// A family of addresses that leads nowhere and says nothing keeps nobody from the other.
+#[tokio::test]
+async fn an_address_that_says_nothing_keeps_nobody_from_the_next() {
+    let silent = TcpSocket::new_v4().unwrap();
+    silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let silent = silent.listen(1).unwrap();
+    let nowhere = silent.local_addr().unwrap();
+    // Nobody takes what waits there, and once that is all it holds it says nothing any more.
+    let mut waiting = Vec::new();
+    while let Ok(stream) = timeout(Duration::from_millis(500), TcpStream::connect(nowhere)).await {
+        waiting.push(stream.unwrap());
+        assert!(waiting.len() < 64, "it goes on answering");
+    }
+    let there = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let there = (there.local_addr().unwrap(), there);
+    let all = [nowhere, nowhere, there.0];
+    let dialled = timeout(Fetcher::CONNECT, wire::dial(&all));
+    let stream = dialled.await.expect("in time").unwrap();
+    assert_eq!(stream.peer_addr().unwrap(), there.0);
+    // What refuses is told, and nothing is waited for.
+    let closed = there.0;
+    drop((stream, there.1));
+    assert!(wire::dial(&[closed]).await.is_err());
+    assert!(wire::dial(&[]).await.is_err());
 }

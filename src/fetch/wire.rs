@@ -1,8 +1,9 @@
 //! One exchange over one connection, which ends with it.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{
@@ -19,6 +20,7 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
+    time::sleep,
 };
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
@@ -33,12 +35,45 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
-/// Connects to the first of these that answers.
+/// How long an address is tried alone before the next is tried beside it (RFC 8305).
+const HEAD_START: Duration = Duration::from_millis(300);
+
+/// Connects to the first of these that answers. One that says nothing, as where a family of addresses leads nowhere, keeps
+/// the others waiting for a moment only.
 pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, FetchError> {
-    // Given addresses, it looks nothing up.
-    TcpStream::connect(addresses)
-        .await
-        .map_err(FetchError::unavailable)
+    let mut left = by_turns(addresses).into_iter().peekable();
+    let mut tried = FuturesUnordered::new();
+    let mut failed = None;
+    loop {
+        match left.next() {
+            Some(address) => tried.push(TcpStream::connect(address)),
+            None if tried.is_empty() => {
+                return Err(failed.unwrap_or_else(|| FetchError::unavailable("no address")));
+            }
+            None => {}
+        }
+        tokio::select! {
+            Some(outcome) = tried.next() => match outcome {
+                Ok(stream) => return Ok(stream),
+                Err(cause) => failed = failed.or_else(|| Some(FetchError::unavailable(cause))),
+            },
+            () = sleep(HEAD_START), if left.peek().is_some() => {}
+        }
+    }
+}
+
+/// The same addresses, of one family and of the other by turns; the first stays it.
+fn by_turns(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let four = addresses.first().is_some_and(SocketAddr::is_ipv4);
+    let (mut same, mut other): (VecDeque<SocketAddr>, VecDeque<SocketAddr>) = addresses
+        .iter()
+        .partition(|address| address.is_ipv4() == four);
+    let mut all = Vec::with_capacity(addresses.len());
+    while all.len() < addresses.len() {
+        all.extend(same.pop_front());
+        all.extend(other.pop_front());
+    }
+    all
 }
 
 /// Proves that the peer is `host`.
