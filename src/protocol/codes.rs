@@ -55,3 +55,11 @@ pub const AUDIT_UNAVAILABLE: i64 = -31016;
 pub const INPUT_REFUSED: i64 = -31020;
 /// The user has to log in to the upstream first, at the URL in `data.url`.
 pub const LOGIN_REQUIRED: i64 = -31021;
+
+/// Whether only a server of 2026-07-28 has this code, about this one hop (PROTOCOL A6, D6).
+pub const fn is_modern(code: i64) -> bool {
+    matches!(
+        code,
+        HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION
+    )
+}

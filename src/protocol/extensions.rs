@@ -79,6 +79,12 @@ pub fn declares_tasks(client: &ClientCapabilities, features: &Features) -> bool 
     features.task_extension && settings(client, TASKS).is_some()
 }
 
+/// Whether a client can show apps.
+pub fn declares_apps(client: &ClientCapabilities) -> bool {
+    // The empty object, which is by far the most common.
+    client.json().len() > 2 && settings(client, APPS).is_some()
+}
+
 /// The `extensions` to declare upstream for a call of this client: what it declared, as far as we understand it and the
 /// server has it; `None` when that is nothing. `features` are those of the client's revision. Costs nothing for a client
 /// that declares nothing.

@@ -65,6 +65,8 @@ pub struct Features {
     pub completion_context: bool,
     /// `resultType`, `ttlMs`, `cacheScope` in results.
     pub result_hints: bool,
+    /// That a resource is not there is told in one way, with its URI in `data` (PROTOCOL D6).
+    pub names_missing: bool,
     /// Tasks in the core protocol, asked for by the client.
     pub core_tasks: bool,
     /// Tasks by the extension, which is undefined elsewhere.
@@ -87,6 +89,7 @@ const OLDEST: Features = Features {
     execution: false,
     completion_context: false,
     result_hints: false,
+    names_missing: false,
     core_tasks: false,
     task_extension: false,
     skills: false,
@@ -119,6 +122,7 @@ const V2026_07_28: Features = Features {
     execution: false,
     any_structured: true,
     result_hints: true,
+    names_missing: true,
     core_tasks: false,
     task_extension: true,
     skills: true,

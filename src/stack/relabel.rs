@@ -13,9 +13,18 @@ use crate::{
     call::{Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
     catalog::Namespace,
     json::{Edits, Json, Node},
-    protocol::{UpstreamId, meta},
+    jsonrpc::RpcError,
+    protocol::{UpstreamId, codes, meta},
     stage::Permitted,
 };
+
+/// How servers say that a resource is not there, beside its URI: the SDKs in TypeScript and in Python.
+const SAID: [&str; 4] = [
+    "not found",
+    "unknown resource",
+    "no such resource",
+    "does not exist",
+];
 
 /// Rewrites URIs on the way back.
 #[derive(Debug)]
@@ -27,6 +36,10 @@ pub(super) struct Labels {
     namespace: Arc<Namespace>,
     upstream: UpstreamId,
     place: Place,
+    /// Whether clients of its revision are told in one way that a resource is not there.
+    names_missing: bool,
+    /// Whether all may see what comes back, as far as the gateway knows.
+    public: bool,
 }
 
 /// Where the URIs of a result stand.
@@ -81,6 +94,8 @@ impl Wrap<Box<Permitted>> for Relabel {
             namespace,
             upstream: route.upstream.clone(),
             place,
+            names_missing: routed.call.caller.revision.features().names_missing,
+            public: routed.snapshot.policy().policy().is_unrestricted(),
         })
     }
 
@@ -114,10 +129,14 @@ impl Labels {
             Outcome::Complete(result) => {
                 let mut edits = Edits::new();
                 self.result(result.root(), &mut edits);
+                self.keeping(result.root(), &mut edits);
                 Outcome::Complete(result.splice(&edits))
             }
             Outcome::Failed(mut error) => {
-                error.data = error.data.map(|data| self.error_data(data));
+                error.data = match error.data {
+                    Some(data) => Some(self.error_data(data)),
+                    None => self.missing(&error),
+                };
                 Outcome::Failed(error)
             }
             Outcome::InputRequired(asked) => {
@@ -248,6 +267,34 @@ impl Labels {
         {
             edits.replace(uri, Json::string(&outward));
         }
+    }
+
+    /// What is read may be kept by whoever carries it for all only where all may read it (PROTOCOL D5).
+    fn keeping(&self, result: Node<'_>, edits: &mut Edits) {
+        if self.public || !matches!(self.place, Place::Resource { .. } | Place::Skill { .. }) {
+            return;
+        }
+        if let Some(scope) = result.member("cacheScope")
+            && scope.as_str().as_deref() != Some("private")
+        {
+            edits.replace(scope, Json::literal("\"private\""));
+        }
+    }
+
+    /// Where an error says in its text alone that the resource asked for is not there: the `data` that says it, too
+    /// (PROTOCOL D6).
+    fn missing(&self, error: &RpcError) -> Option<Json> {
+        let (Place::Resource { asked, local } | Place::Skill { asked, local }) = &self.place else {
+            return None;
+        };
+        let code = matches!(
+            error.code,
+            codes::INVALID_PARAMS | codes::INTERNAL_ERROR | 0
+        );
+        let text = error.message.to_ascii_lowercase();
+        let says_so = SAID.iter().any(|words| text.contains(words));
+        let it_is = self.names_missing && code && says_so && error.message.contains(&**local);
+        it_is.then(|| meta::object_of(&[("uri", Json::string(asked))]))
     }
 
     fn error_data(&self, data: Json) -> Json {

@@ -3,7 +3,7 @@
 //!
 //! Guarantees: nothing is declared that the caller did not declare or that does not get through to it; a question that was
 //! not offered, or is none, reaches nobody (SECURITY STATE-3); no server gets the context of another (PROTOCOL F18).
-//! Deliberately absent: extensions, and whether policy lets this server ask this caller.
+//! Deliberately absent: extensions but for apps, which a session declares once, and whether policy lets this server ask this caller.
 
 use std::sync::OnceLock;
 
@@ -12,11 +12,11 @@ use crate::{
     call::{Caller, InputRequired, State},
     json::{Edits, Json, Kind, Node},
     metrics::{Bound, reached},
-    protocol::{Revision, codes, methods},
+    protocol::{Revision, codes, extensions, methods},
     resume::Bounds,
 };
 
-/// What may be asked of one caller: a set of capabilities, small enough to be part of a key.
+/// What may be asked of one caller, and whether it shows apps: a set of capabilities, small enough to be part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Offer(u8);
 
@@ -47,10 +47,18 @@ impl NotOffered {
 impl Offer {
     /// Nothing.
     pub(super) const NONE: Self = Self(0);
+    /// Nothing may be asked; for a session that carries calls of many, of whom some show apps.
+    pub(super) const SHOWING: Self = Self(Self::APPS);
     /// Everything: for a session that lists and carries no call, since some servers list only what their client could be
     /// asked for (PROTOCOL J6). What is asked on it belongs to no call and is refused at once (PROTOCOL D0.4).
     pub(super) const LISTING: Self = Self(
-        Self::ELICITATION | Self::FORM | Self::URL | Self::SAMPLING | Self::TOOLS | Self::ROOTS,
+        Self::ELICITATION
+            | Self::FORM
+            | Self::URL
+            | Self::SAMPLING
+            | Self::TOOLS
+            | Self::ROOTS
+            | Self::APPS,
     );
 
     const ELICITATION: u8 = 1;
@@ -59,7 +67,9 @@ impl Offer {
     const SAMPLING: u8 = 1 << 3;
     const TOOLS: u8 = 1 << 4;
     const ROOTS: u8 = 1 << 5;
-    const SETS: usize = 1 << 6;
+    /// Apps are shown: servers may list a tool with its app only to those who say so.
+    const APPS: u8 = 1 << 6;
+    const SETS: usize = 1 << 7;
 
     /// What `caller` declared, less what its revision has no words for (PROTOCOL A5, D2b). `sampling.context` is never among
     /// it: the context that a client could add is of all upstreams, so none is ever asked for (PROTOCOL F18).
@@ -105,9 +115,20 @@ impl Offer {
         Self(set)
     }
 
+    /// The same for a whole session, which declares beside it once and for all that apps are shown, where they are.
+    pub(super) fn of_session(caller: &Caller) -> Self {
+        let shows = extensions::declares_apps(&caller.capabilities);
+        let asked = Self::of(caller);
+        if shows {
+            Self(asked.0 | Self::APPS)
+        } else {
+            asked
+        }
+    }
+
     /// Whether nothing may be asked.
     pub(super) const fn is_none(self) -> bool {
-        self.0 == 0
+        self.0 & !Self::APPS == 0
     }
 
     /// What is in both.
@@ -157,6 +178,9 @@ impl Offer {
         }
         if self.has(Self::ROOTS) {
             all.push(("roots", Json::empty_object()));
+        }
+        if self.has(Self::APPS) {
+            all.push((extensions::MEMBER, extensions::shown()));
         }
         crate::protocol::meta::object_of(&all)
     }
@@ -340,6 +364,22 @@ mod tests {
             assert_eq!(offer(declared, revision).json().as_str(), want);
         }
         assert!(offer(r#"{"extensions":{}}"#, MODERN).is_none());
+        let shows = |declared| {
+            let shows = Offer::of_session(&Caller {
+                capabilities: ClientCapabilities::read(json(declared)).unwrap(),
+                ..a_caller("k")
+            });
+            (shows.is_none(), shows.json().as_str().to_owned())
+        };
+        let apps = r#""extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}"#;
+        assert_eq!(shows(r#"{"extensions":{"a/b":{}}}"#), (true, "{}".into()));
+        let declared = r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#;
+        assert_eq!(shows(declared), (true, format!("{{{apps}}}")));
+        let declared = r#"{"roots":{},"extensions":{"io.modelcontextprotocol/ui":{}}}"#;
+        assert_eq!(
+            shows(declared),
+            (false, format!(r#"{{"roots":{{}},{apps}}}"#))
+        );
     }
 
     #[test]

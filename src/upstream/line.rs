@@ -41,6 +41,8 @@ pub(super) struct Wire {
     /// Whether each request has an HTTP exchange of its own: then its frames are attributable, and in the stateless era
     /// letting go of it is the cancellation.
     pub(super) streamable: bool,
+    /// Whether an answer showed that the server may no longer speak as it was reached.
+    pub(super) doubt: Doubt,
     next: AtomicU64,
 }
 
@@ -50,6 +52,7 @@ impl Wire {
         Arc::new(Self {
             transport,
             streamable,
+            doubt: Doubt::default(),
             next: AtomicU64::new(1),
         })
     }
@@ -72,8 +75,6 @@ pub(super) struct Line {
     pub(super) terms: Arc<Terms>,
     /// What was declared on it for a whole session; nothing where each request declares for itself.
     pub(super) offer: Offer,
-    /// Whether an answer showed that the server may no longer speak this way.
-    pub(super) doubt: Doubt,
     /// Whether it is the gateway's own, and not of one caller: only there is heard of resources.
     pub(super) service: bool,
     /// On whose behalf it speaks of its own accord: the latest who was served on it. Nobody's, the gateway's own.
@@ -91,7 +92,6 @@ impl Line {
             era,
             terms,
             offer: Offer::NONE,
-            doubt: Doubt::default(),
             service: true,
             behalf: ArcSwapOption::empty(),
         }

@@ -310,7 +310,9 @@ async fn a_server_on_a_pipe_of_its_owners_own_may_ask_and_one_that_all_share_may
             done
         };
         let (answer, done) = tokio::join!(client.call("notes_t", "{}"), asks);
-        assert_eq!(declared(&notes), if may { ALL } else { "{}" });
+        // What no server can ask about is said all the same.
+        let apps = r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
+        assert_eq!(declared(&notes), if may { ALL } else { apps });
         if !may {
             assert_eq!(answer.text(), "done");
             continue;

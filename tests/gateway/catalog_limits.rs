@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use crate::harness::{Gateway, Pairing, Play, Revision, Upstream, eventually, metered, tool};
+use crate::harness::{
+    Gateway, Pairing, Play, Revision, Upstream, eventually, metered, resource, tool,
+};
 
 pairings! {
     async fn cat_1_a_later_server_never_takes_over_a_name(pair: Pairing) {
@@ -243,6 +245,53 @@ fn cached(ttl_millis: u64, scope: &'static str) -> Upstream {
     Upstream::http(Revision::V2026_07_28)
         .tools([tool("t")])
         .cached(ttl_millis, scope)
+}
+
+/// PROTOCOL D5, of what is read: what a server says of keeping it is judged as it is for lists.
+#[tokio::test]
+async fn cat_7_what_is_read_is_kept_no_longer_and_shown_no_wider_than_it_may_be() {
+    let public = r#""ttlMs":9,"cacheScope":"public""#;
+    for (revision, said, ttl, scope) in [
+        (Revision::V2026_07_28, public, 9, "public"),
+        (
+            Revision::V2026_07_28,
+            r#""ttlMs":-5.5,"cacheScope":"all""#,
+            0,
+            "private",
+        ),
+        (
+            Revision::V2026_07_28,
+            r#""ttlMs":"9","cacheScope":1"#,
+            0,
+            "private",
+        ),
+        (Revision::V2025_11_25, public, 0, "private"),
+    ] {
+        let notes = Upstream::http(revision).resources([resource("a://x")]);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":$id,"result":{{"resultType":"complete","contents":[],{said}}}}}"#
+        );
+        notes.now_on("resources/read", move |_| Play::Raw(body.clone()));
+        let kept = async |gateway: Gateway| {
+            let client = gateway.client(Revision::V2026_07_28).await;
+            let uri = client.all("resources/list", "uri").await.remove(0);
+            let read = client.read(&uri).await.value();
+            (read["ttlMs"].clone(), read["cacheScope"].clone())
+        };
+        let open = Gateway::of().upstream("notes", &notes).start().await;
+        assert_eq!(kept(open).await, (ttl.into(), scope.into()), "{said}");
+        // What only some may read is for nobody else to keep.
+        let governed = Gateway::of()
+            .upstream("notes", &notes)
+            .policies("permit(principal, action, resource);")
+            .start()
+            .await;
+        assert_eq!(
+            kept(governed).await,
+            (ttl.into(), "private".into()),
+            "{said}"
+        );
+    }
 }
 
 #[tokio::test]

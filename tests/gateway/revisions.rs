@@ -387,6 +387,47 @@ async fn a_resource_that_is_not_there_is_told_in_each_eras_own_code() {
     }
 }
 
+/// PROTOCOL D6: servers that say in words alone what is not there.
+#[tokio::test]
+async fn a_resource_that_is_not_there_by_an_errors_text_is_told_so_to_modern_clients() {
+    for (error, told) in [
+        (r#"{"code":0,"message":"Unknown resource: n://r"}"#, true),
+        (
+            r#"{"code":-32602,"message":"Resource n://r not found"}"#,
+            true,
+        ),
+        (
+            r#"{"code":-32603,"message":"no such resource: n://r"}"#,
+            true,
+        ),
+        (r#"{"code":-32603,"message":"n://r timed out"}"#, false),
+        (
+            r#"{"code":-32603,"message":"Unknown resource: n://other"}"#,
+            false,
+        ),
+        (r#"{"code":-32000,"message":"n://r not found"}"#, false),
+        (
+            r#"{"code":0,"message":"n://r not found","data":{"uri":"n://other"}}"#,
+            false,
+        ),
+    ] {
+        let notes = Upstream::http(Revision::V2025_11_25)
+            .on("resources/read", move |_| Play::Error(error.into()));
+        let gateway = Gateway::of().upstream("notes", &notes).start().await;
+        let client = gateway.client(Revision::V2026_07_28).await;
+        let answer = client.read("notes+n://r").await.error();
+        let found = (
+            answer["code"] == -32602,
+            answer["data"]["uri"] == "notes+n://r",
+        );
+        assert_eq!(found, (told, told), "{error}: {answer}");
+        // Clients of the older era are told what the server said.
+        let client = gateway.client(Revision::V2025_06_18).await;
+        let answer = client.read("notes+n://r").await.error();
+        assert_eq!(answer["code"], parse(error)["code"], "{answer}");
+    }
+}
+
 /// PROTOCOL A6, G33
 #[tokio::test]
 async fn the_older_code_for_a_resource_is_never_told_in_the_newest_revision() {

@@ -5,13 +5,13 @@
 
 use http::StatusCode;
 
-use super::Exchange;
+use super::{Exchange, hints};
 use crate::{
     call::Outcome,
     json::{Json, Kind},
     jsonrpc::RpcError,
     protocol::{Era, codes},
-    upstream::{UpstreamError, asking, visits},
+    upstream::{UpstreamError, asking, credentials::Credentials, visits},
 };
 
 impl Exchange {
@@ -26,11 +26,14 @@ impl Exchange {
         body: Result<Json, RpcError>,
     ) -> Result<Outcome, UpstreamError> {
         match (self.line.era, body) {
-            (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(result)),
+            (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(self.kept(result))),
             // Hop-local codes of the other era are never passed on (PROTOCOL G6).
-            (Era::Legacy, Err(error)) if matches!(error.code, -32022..=-32020) => Err(
-                UpstreamError::answered("it refused a request as a server of the newer era would"),
-            ),
+            (Era::Legacy, Err(error)) if codes::is_modern(error.code) => {
+                self.line.wire.doubt.cast();
+                Err(UpstreamError::answered(
+                    "it refused a request as a server of the newer era would",
+                ))
+            }
             (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
                 visits::required(
                     &self.line.terms.id,
@@ -42,7 +45,7 @@ impl Exchange {
             }
             (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
             (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
-                (ResultKind::Complete, _) => Ok(Outcome::Complete(result)),
+                (ResultKind::Complete, _) => Ok(Outcome::Complete(self.kept(result))),
                 (ResultKind::InputRequired, Some(offer)) => {
                     let bounds = &self.line.terms.peer.asking;
                     asking::input_required(&result, offer, bounds).map(Outcome::InputRequired)
@@ -56,6 +59,16 @@ impl Exchange {
         }
     }
 
+    /// A result, with what it may say of being kept.
+    fn kept(&self, result: Json) -> Json {
+        if !self.wants.keeps {
+            return result;
+        }
+        let credentials = self.line.terms.credentials.as_ref();
+        let own = credentials.is_some_and(Credentials::is_per_principal);
+        hints::held(result, self.line.era, own)
+    }
+
     fn modern_error(&self, status: StatusCode, error: RpcError) -> Result<Outcome, UpstreamError> {
         match error.code {
             codes::HEADER_MISMATCH => Err(UpstreamError::Protocol(
@@ -66,7 +79,7 @@ impl Exchange {
                 "answered with an error that its revision forbids".into(),
             )),
             codes::UNSUPPORTED_VERSION => {
-                self.line.doubt.cast();
+                self.line.wire.doubt.cast();
                 Err(UpstreamError::answered(
                     "it no longer serves the revision it was reached in",
                 ))
@@ -75,7 +88,7 @@ impl Exchange {
             -32019..=-32000
                 if status == StatusCode::BAD_REQUEST && error.code != codes::RESOURCE_NOT_FOUND =>
             {
-                self.line.doubt.cast();
+                self.line.wire.doubt.cast();
                 Err(UpstreamError::answered(
                     "it refused a request as a server of the older era would",
                 ))

@@ -3,6 +3,7 @@
 //! Guarantees: an exchange ends in one outcome or one error before its deadline; dropped before that, the upstream is told in
 //! its era's manner; a frame that is not this exchange's own breaks this exchange and no other (SECURITY EGR-11, REL-5).
 
+mod hints;
 mod judged;
 mod lost;
 
@@ -66,6 +67,8 @@ pub(super) struct Wants {
     /// Whether the server's own requests, and what concerns them, are handed out instead of refused: only a peer that can
     /// put them to the caller wants that.
     pub(super) relays: bool,
+    /// Whether what comes may say how long, and by whom, it may be kept.
+    pub(super) keeps: bool,
     /// Who of this session is being asked; see [`Outbound::patience`].
     pub(super) patience: Option<Arc<Patience>>,
     /// Whether giving up is never told: a handshake must not be cancelled, and a question of a probe need not be.

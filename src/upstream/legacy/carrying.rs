@@ -66,6 +66,7 @@ impl Going<'_> {
             relays: asks,
             patience: asks.then(|| Arc::clone(&session.asking)),
             task: false,
+            keeps: self.call.op.may_be_kept(),
             quiet: false,
         }
     }
@@ -138,7 +139,7 @@ impl Legacy {
             // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
             Some(State::Upstream(_)) | None => {}
         }
-        let offer = Offer::of(&call.caller);
+        let offer = Offer::of_session(&call.caller);
         if !self.carries_all() {
             let carried = self.on_own_pipe(call, route, (plan, known_as), offer, deadline);
             return Box::pin(carried).await;

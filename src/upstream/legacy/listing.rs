@@ -95,6 +95,15 @@ impl Legacy {
                         session.gone.cancel();
                         Err(UpstreamError::answered("its session had ended"))
                     }
+                    // Without a session that could be gone, it no longer is what it was reached as. A legacy server's own errors come
+                    // with 200.
+                    Told::Error(head, error)
+                        if matches!(head.status.as_u16(), 400 | 404 | 405)
+                            || codes::is_modern(error.code) =>
+                    {
+                        line.wire.doubt.cast();
+                        Err(UpstreamError::Refused(error))
+                    }
                     Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
                         Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
                     }
@@ -102,6 +111,8 @@ impl Legacy {
                     Told::Status(head) => {
                         if session.is_forgotten(&head, None) {
                             session.gone.cancel();
+                        } else if matches!(head.status.as_u16(), 400 | 404 | 405) {
+                            line.wire.doubt.cast();
                         }
                         Err(exchange::bare(head.status))
                     }

@@ -30,8 +30,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Peer, UpstreamError, bell::Bell, health::Doubt, line::Wire, modern::offers, spec::Isolation,
-    terms::Terms,
+    Peer, UpstreamError, bell::Bell, line::Wire, modern::offers, spec::Isolation, terms::Terms,
 };
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
@@ -84,7 +83,7 @@ impl Legacy {
             opener,
             proposal,
             terms: Arc::clone(terms),
-            doubt: Doubt::default(),
+            wire: Arc::clone(&wire),
         });
         let offers = Offers::of(&first.card.capabilities, first.card.revision.features());
         Self {
@@ -178,7 +177,7 @@ impl Peer for Legacy {
     }
 
     fn doubted(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.opening.doubt.arisen())
+        Box::pin(self.wire.doubt.arisen())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -27,13 +27,8 @@ use crate::{
     call::Identity,
     tasks::{Tasks, clock},
     upstream::{
-        UpstreamError,
-        asking::Offer,
-        connector::Connector,
-        health::{Backoff, Doubt},
-        line::Wire,
-        spec::HttpTransport,
-        terms::Terms,
+        UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
+        spec::HttpTransport, terms::Terms,
     },
 };
 
@@ -61,8 +56,9 @@ pub(super) struct Opening {
     pub(super) opener: Opener,
     pub(super) proposal: Proposal,
     pub(super) terms: Arc<Terms>,
-    /// Whether a session could not be opened, as where the handshake is no longer spoken.
-    pub(super) doubt: Doubt,
+    /// What the first session was opened on. It is in doubt where a session could not be opened, as where the handshake is no
+    /// longer spoken.
+    pub(super) wire: Arc<Wire>,
 }
 
 impl Opening {
@@ -243,7 +239,7 @@ impl Slot {
                 // Here and not where it is remembered: a refusal is one, however often its key comes back. What one key's own
                 // process or stream refuses says nothing about the one that the peer stands on.
                 if is_denial(&error) && (self.service || !opening.owns_transports()) {
-                    opening.doubt.cast();
+                    opening.wire.doubt.cast();
                 }
                 let until = Instant::now() + attempts.backoff.wait();
                 attempts.failed = Some((error.clone(), until));

@@ -151,7 +151,7 @@ impl Legacy {
         let local = id(&task)?;
         let session = self
             .session(
-                &self.slot(call, Offer::of(&call.caller))?,
+                &self.slot(call, Offer::of_session(&call.caller))?,
                 Some(&call.identity),
                 call.deadline,
             )

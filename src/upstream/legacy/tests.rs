@@ -496,6 +496,7 @@ async fn an_upstreams_own_error_is_passed_on_and_codes_of_the_other_era_are_not(
     ]
     .into_iter();
     let (_, peer) = over_http(&an_address(), move |_| plays.next().unwrap()).await;
+    assert!(!peer.wire.doubt.take());
     for code in [-32042, -32002, -32602] {
         let mut call = of("k");
         call.caller = Arc::new(Caller {
@@ -505,8 +506,10 @@ async fn an_upstreams_own_error_is_passed_on_and_codes_of_the_other_era_are_not(
         let outcome = done(&peer, call).await;
         assert!(matches!(outcome, Outcome::Failed(error) if error.code == code));
     }
+    assert!(!peer.wire.doubt.take());
     let reply = peer.call(of("k"), a_route("t")).await;
     assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+    assert!(peer.wire.doubt.take());
 }
 
 #[tokio::test]
@@ -540,9 +543,43 @@ async fn a_server_that_stops_speaking_the_era_casts_doubt() {
         }
     });
     let peer = over(&transport, &an_address()).await;
-    assert!(!peer.opening.doubt.take());
+    assert!(!peer.wire.doubt.take());
     assert!(peer.list(ListKind::Tools).await.is_err());
-    assert!(peer.opening.doubt.take());
+    assert!(peer.wire.doubt.take());
+}
+
+/// Where sessions have no id, nothing is opened anew that could be refused (PROTOCOL C4).
+#[tokio::test]
+async fn a_list_that_is_refused_without_a_session_casts_doubt() {
+    for (play, doubt) in [
+        (
+            Play::Error(400, -32022, r#"{"supported":["2026-07-28"]}"#),
+            true,
+        ),
+        (Play::Error(404, -32601, ""), true),
+        (Play::Error(400, -32602, ""), true),
+        (Play::Status(404), true),
+        (Play::Error(200, -32603, ""), false),
+        (Play::Status(503), false),
+    ] {
+        let transport = Scripted::new(move |sent| match sent.method.as_str() {
+            "initialize" => result(greeting("2025-11-25")),
+            "notifications/initialized" => Play::Status(202),
+            _ => play.clone(),
+        });
+        let peer = over(&transport, &an_address()).await;
+        assert!(peer.list(ListKind::Tools).await.is_err());
+        assert_eq!(peer.wire.doubt.take(), doubt);
+    }
+    // What it does not have it says so as it says all else.
+    let transport = Scripted::new(|sent| match sent.method.as_str() {
+        "initialize" => result(greeting("2025-11-25")),
+        "notifications/initialized" => Play::Status(202),
+        _ => Play::Error(200, -32601, ""),
+    });
+    let peer = over(&transport, &an_address()).await;
+    assert!(peer.list(ListKind::Tools).await.unwrap().items.is_empty());
+    assert!(!peer.wire.doubt.take());
 }
 
 /// It is one refusal, however often its caller comes back.

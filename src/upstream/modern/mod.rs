@@ -207,6 +207,7 @@ impl Modern {
             log,
             rounds,
             task,
+            keeps: call.op.may_be_kept(),
             ..Wants::default()
         };
         let mut exchange = Exchange::new(line, deadline, wants).holding(permit);
@@ -251,7 +252,7 @@ impl Modern {
             Opened::Status(head) => {
                 // A modern server answers these with a message.
                 if matches!(head.status.as_u16(), 400 | 404 | 405) {
-                    line.doubt.cast();
+                    line.wire.doubt.cast();
                 }
                 Err(exchange::bare(head.status))
             }
@@ -381,13 +382,13 @@ impl Modern {
                 }
                 Told::Error(_, error) => {
                     if error.code == codes::UNSUPPORTED_VERSION {
-                        line.doubt.cast();
+                        line.wire.doubt.cast();
                     }
                     Err(UpstreamError::Refused(error))
                 }
                 Told::Status(head) => {
                     if matches!(head.status.as_u16(), 400 | 404 | 405) {
-                        line.doubt.cast();
+                        line.wire.doubt.cast();
                     }
                     Err(exchange::bare(head.status))
                 }
@@ -484,7 +485,7 @@ impl Peer for Modern {
     }
 
     fn doubted(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.line.doubt.arisen())
+        Box::pin(self.line.wire.doubt.arisen())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -260,7 +260,7 @@ async fn what_is_not_this_calls_own_answer_breaks_this_call_only() {
         assert!(fits, "{n}: {reply:?}");
     }
     assert_eq!(text(&done(peer.call(call, a_route("t")).await)), "{}");
-    assert!(!peer.line.doubt.take());
+    assert!(!peer.line.wire.doubt.take());
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn an_answer_of_another_era_casts_doubt() {
     ] {
         let (_, peer) = over_http(move |_| play.clone());
         assert!(peer.call(a_tool_call(), a_route("t")).await.is_err());
-        assert!(peer.line.doubt.take());
+        assert!(peer.line.wire.doubt.take());
     }
     for play in [
         Play::Error(200, -32000, ""),
@@ -304,7 +304,7 @@ async fn an_answer_of_another_era_casts_doubt() {
     ] {
         let (_, peer) = over_http(move |_| play.clone());
         drop(peer.call(a_tool_call(), a_route("t")).await);
-        assert!(!peer.line.doubt.take());
+        assert!(!peer.line.wire.doubt.take());
     }
 }
 

@@ -97,6 +97,15 @@ impl Probe {
         }
     }
 
+    /// When what was found is to be asked again though nothing speaks against it: a verdict for the handshake era grows old, since
+    /// a server that was upgraded goes on answering in it (PROTOCOL C4). A second process is not begun for it.
+    pub(super) fn stale_at(&self) -> Option<Instant> {
+        let asks =
+            matches!(self.spec.endpoint, Endpoint::Http(_)) && self.spec.protocol == Pin::Auto;
+        let (since, _) = self.legacy_since.filter(|_| asks)?;
+        since.checked_add(LEGACY_FOR)
+    }
+
     /// Forgets what was found: the next attempt asks everything.
     pub(super) const fn forget(&mut self) {
         self.legacy_since = None;
@@ -136,10 +145,10 @@ impl Probe {
         }
     }
 
-    /// What the gateway's own session declares: nothing where it carries calls too.
+    /// What the gateway's own session declares: where it carries calls too, that apps are shown, and nothing that could be asked.
     const fn offer(&self) -> Offer {
         match self.spec.isolation {
-            Isolation::Shared => Offer::NONE,
+            Isolation::Shared => Offer::SHOWING,
             Isolation::Principal | Isolation::Session => Offer::LISTING,
         }
     }
@@ -318,7 +327,7 @@ impl Probe {
                 let opener = Opener::Own(Arc::clone(&self.connector), HttpTransport::Auto);
                 Ok(self.legacy(session, opener))
             }
-            Err(NotOpened::Refused(_, error)) if pending && is_modern(error.code) => {
+            Err(NotOpened::Refused(_, error)) if pending && codes::is_modern(error.code) => {
                 match question.await? {
                     Found::Modern(peer) => Ok(peer),
                     Found::Older => Err(UpstreamError::Refused(error)),
@@ -423,14 +432,6 @@ fn is_evidence(head: &Head) -> bool {
     !head.status.is_server_error() && !matches!(head.status.as_u16(), 408 | 425 | 429)
 }
 
-/// Whether only a modern server has this code.
-const fn is_modern(code: i64) -> bool {
-    matches!(
-        code,
-        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY | codes::UNSUPPORTED_VERSION
-    )
-}
-
 /// Whether a refused handshake leaves the two-endpoint transport possible: any 4xx that is no modern error, and not about
 /// credentials or load.
 fn points_to_events(why: &NotOpened) -> bool {
@@ -439,7 +440,7 @@ fn points_to_events(why: &NotOpened) -> bool {
         NotOpened::Refused(head, error) => (head, Some(error.code)),
         NotOpened::Failed(_) => return false,
     };
-    head.status.is_client_error() && is_evidence(head) && !code.is_some_and(is_modern)
+    head.status.is_client_error() && is_evidence(head) && !code.is_some_and(codes::is_modern)
 }
 
 /// The texts of a list of versions, if it is one.

@@ -460,14 +460,14 @@ async fn a_remembered_event_stream_is_opened_at_once() {
 }
 
 #[tokio::test]
-async fn a_session_that_only_lists_declares_all_that_could_be_asked_and_one_that_carries_calls_nothing()
+async fn a_session_that_only_lists_declares_all_that_could_be_asked_and_one_that_carries_calls_only_apps()
  {
-    let everything =
-        r#""capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
+    let everything = r#""capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
+    let apps = r#""capabilities":{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
     for (isolation, declared) in [
         (Isolation::Session, everything),
         (Isolation::Principal, everything),
-        (Isolation::Shared, r#""capabilities":{}"#),
+        (Isolation::Shared, apps),
     ] {
         for spec in [a_pipe(), an_address(), over(HttpTransport::Sse)] {
             let processes = answering(Play::Error(200, -32601, ""), welcome());

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
+use futures_util::future::{OptionFuture, join_all};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -316,13 +316,17 @@ struct Doubting<'a> {
 }
 
 impl Doubting<'_> {
-    /// Asks anew at each doubt, spaced. As long as it is spoken to in the same way, the peer stays and with it all that is
+    /// Asks anew at each doubt, spaced, and where what is known has grown old. As long as it is spoken to in the same way, the peer stays and with it all that is
     /// under way; what cannot be settled now is settled later (PROTOCOL C4).
     async fn settle(self) -> End {
         let (mut asked, mut doubted) = (Instant::now(), false);
         loop {
             if !doubted {
-                self.peer.doubted().await;
+                let stale = OptionFuture::from(self.probe.stale_at().map(sleep_until));
+                tokio::select! {
+                    () = self.peer.doubted() => {}
+                    Some(()) = stale => {}
+                }
             }
             if matches!(self.shared.spec.endpoint, Endpoint::Stdio(_)) {
                 // It denied the era on its own pipe, and a second process might stand in the way of the first.

@@ -335,6 +335,35 @@ async fn what_one_caller_is_answered_casts_doubt_and_ends_nothing_where_the_era_
     assert!(by(&upstream, "ben").await.is_ok());
 }
 
+/// PROTOCOL C4: what was upgraded answers in the older era as it always did, and is asked again all the same.
+#[tokio::test(start_paused = true)]
+async fn a_server_of_the_older_era_is_asked_again_after_twelve_hours() {
+    let processes = serving(|number, sent| match number {
+        0 | 1 => of_the_older_era(sent),
+        _ => healthy(number, sent),
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    assert_eq!(upstream.status().revision, Some(Revision::V2025_11_25));
+    let asked = || {
+        processes
+            .made()
+            .iter()
+            .map(|it| it.sent_of("server/discover").len())
+            .sum::<usize>()
+    };
+    assert_eq!(asked(), 1);
+    // Still of the older era: nothing ends.
+    sleep(Duration::from_secs(12 * 3600 + 60)).await;
+    assert_eq!((asked(), closed(&processes)), (2, vec![0, 1]));
+    assert_eq!(upstream.status().restarts, 0);
+    let told = sink.count();
+    sleep(Duration::from_secs(12 * 3600 + 60)).await;
+    assert_eq!(asked(), 3);
+    assert_eq!(upstream.status().revision, Some(Revision::V2026_07_28));
+    assert!(sink.count() > told && !sink.last().away);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_is_refused_a_session_takes_nobody_elses_along() {
     let opened = Arc::new(AtomicUsize::new(0));

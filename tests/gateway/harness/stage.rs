@@ -399,11 +399,11 @@ impl Stage {
                 Wire::Sse | Wire::Pipe => Spoken::Frames(vec![error_frame(id, error)], None),
             };
         }
-        self.expect(
-            !heard.params.contains("io.modelcontextprotocol/"),
-            "modern `_meta` in the legacy era",
-            heard,
-        );
+        // A handshake may say that apps can be shown; nothing else of that name is known here (PROTOCOL D1, D4).
+        let ours = heard.params.matches("io.modelcontextprotocol/").count();
+        let apps = r#""extensions":{"io.modelcontextprotocol/ui":{"#;
+        let said = usize::from(heard.method == "initialize" && heard.params.contains(apps));
+        self.expect(ours == said, "modern `_meta` in the legacy era", heard);
         if heard.method == "initialize" {
             let scripted = {
                 let script = self.script.lock().unwrap();
