@@ -28,7 +28,10 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio_util::sync::CancellationToken;
 
-use crate::call::Identity;
+use crate::{
+    call::Identity,
+    metrics::{Bound, reached},
+};
 
 pub use certificate::{Certificate, NotACertificate};
 pub use jwks::{BadKeySet, KeySet};
@@ -193,13 +196,21 @@ impl Authenticator {
     }
 
     fn by_token(&self, token: &str, audiences: &[Arc<str>], asked: Asked, now: u64) -> Verdict {
+        // Nobody is asked about what can be no token.
+        if token.is_empty() {
+            return Verdict::Refused(AuthError::Invalid("no bearer token"));
+        }
+        if token.len() > self.spec.limits.token_bytes {
+            reached(Bound::Token);
+            return Verdict::Refused(AuthError::Invalid("longer than a token may be"));
+        }
         let digest = Cache::digest(token);
         if let Some(verified) = self.cache.find(&digest)
             && let Some(verdict) = self.still(&verified, audiences, now)
         {
             return verdict;
         }
-        match jwt::verify(&self.issuers, &self.spec.limits, token, asked, now) {
+        match jwt::verify(&self.issuers, self.spec.limits.skew, token, asked, now) {
             jwt::Outcome::Verified(verified) => {
                 let fits = self.fits(&verified, audiences);
                 let identity = verified.identity.clone();

@@ -586,3 +586,30 @@ fn a_token_may_have_its_bytes_and_its_seconds_and_no_more() {
         );
     }
 }
+
+/// SECURITY 6, AUTHN-1
+#[test]
+fn nobody_is_asked_about_what_can_be_no_token() {
+    let authenticator = Authenticator::new(AuthSpec {
+        limits: ProofLimits {
+            token_bytes: 8,
+            ..ProofLimits::default()
+        },
+        ..asking().spec().clone()
+    });
+    seen::take();
+    for (token, is_asked, noted) in [
+        ("", false, vec![]),
+        ("1234567", true, vec![]),
+        ("12345678", true, vec![]),
+        ("123456789", false, vec![Bound::Token]),
+    ] {
+        let verdict = judge(&authenticator, token, NOW);
+        let needs = matches!(verdict, Verdict::NeedsIntrospection);
+        assert_eq!(
+            (needs, is_refused(&verdict), seen::take()),
+            (is_asked, !is_asked, noted),
+            "{token}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ use usher::{
     fetch::Address,
 };
 
-use super::{call, call_with, scene, scene_with};
+use super::{call, call_with, challenge, scene, scene_with};
 use crate::harness::{Authority, Gateway, RESOURCE, Revision, Upstream, eventually, tool};
 
 // SECURITY AUTHN-6
@@ -206,6 +206,36 @@ async fn a_flood_of_one_token_is_one_question_to_its_server_whether_it_is_good_o
         (call(&gateway, "unheard-of").await.status == 200).then_some(())
     })
     .await;
+}
+
+// SECURITY AUTHN-1, 6
+#[tokio::test]
+async fn authn_1_what_can_be_no_token_is_401_and_its_server_is_not_asked_about_it() {
+    let (notes, authority, gateway) = scene_with(|spec| {
+        introspected(spec, Duration::from_secs(45));
+        spec.limits.token_bytes = 100;
+    })
+    .await;
+    let of = |bytes| "x".repeat(bytes);
+    for bytes in [99, 100, 101] {
+        authority.worth(&of(bytes), &active());
+    }
+    let over = format!("Bearer {}", of(101));
+    for odd in ["Basic YW5hOmFuYQ==", "Bearer", "Bearer a b", over.as_str()] {
+        let answer = call_with(&gateway, &[("authorization", odd.to_owned())]).await;
+        assert_eq!(
+            (answer.status, answer.refusal().1.as_str()),
+            (401, "credential_invalid"),
+            "{odd}"
+        );
+        assert!(challenge(&answer).starts_with("Bearer error=\"invalid_token\""));
+    }
+    assert_eq!(authority.asked(), 0);
+    assert!(notes.heard("tools/call").is_empty());
+    for bytes in [99, 100] {
+        assert_eq!(call(&gateway, &of(bytes)).await.text(), "called t");
+    }
+    assert_eq!(authority.asked(), 2);
 }
 
 // SECURITY AUTHN-5
