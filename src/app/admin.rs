@@ -20,7 +20,7 @@ use crate::{
     audit::{
         Auditor,
         canonical::Object,
-        journal::{Journal, Kind},
+        journal::{Journal, Kind, Refused},
     },
     config::{Loaded, Plan, Rejected},
     feed::Feed,
@@ -234,7 +234,7 @@ impl admin::Controls for Shared {
     }
 
     fn refused(&self, address: IpAddr, reason: &'static str) {
-        self.0.journal.refused(Some(address), reason);
+        (self.0.journal).refused(Some(address), Refused::of(reason));
     }
 }
 

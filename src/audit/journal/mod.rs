@@ -25,7 +25,9 @@ use super::{
 };
 use crate::call::CallId;
 
-use tally::{Episodes, Failed, Failures, Measure, REFS, Refused, Step};
+pub use tally::Refused;
+
+use tally::{Episodes, Failed, Failures, Measure, REFS, Step};
 
 /// What sort of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,14 +152,14 @@ impl Journal {
         }
     }
 
-    /// Somebody at this address was kept out, for a reason from the published list. The first ten in a minute are noted each, the
-    /// others of that minute together when it is over.
-    pub fn refused(&self, address: Option<IpAddr>, reason: &'static str) {
+    /// Somebody at this address was kept out. The first ten in a minute are noted each, the others of that minute together when
+    /// it is over.
+    pub fn refused(&self, address: Option<IpAddr>, refused: Refused) {
         let Some(shared) = &self.0 else { return };
         let step = shared
             .counts()
             .failures
-            .add(address, Refused(reason, None), Instant::now());
+            .add(address, refused, Instant::now());
         for failed in step {
             shared.failed(Kind::Authentication, &failed);
         }
@@ -173,11 +175,14 @@ impl Journal {
         reference: Option<CallId>,
     ) {
         let Some(shared) = &self.0 else { return };
-        let step =
-            shared
-                .counts()
-                .messages
-                .add(address, Refused(reason, reference), Instant::now());
+        let refused = Refused {
+            reference,
+            ..Refused::of(reason)
+        };
+        let step = shared
+            .counts()
+            .messages
+            .add(address, refused, Instant::now());
         for failed in step {
             shared.failed(Kind::Refused, &failed);
         }
@@ -256,10 +261,15 @@ impl Shared {
         // Anybody can be kept out any number of times.
         let refs: Vec<_> = failed.refs.iter().map(ToString::to_string).collect();
         self.note(kind, Weight::Refusal, |detail| {
-            detail
-                .maybe("address", address.as_deref())
-                .number("count", failed.count)
-                .texts("reasons", failed.reasons.iter().copied(), 16);
+            detail.maybe("address", address.as_deref());
+            if !failed.checks.is_empty() {
+                detail.texts("checks", failed.checks.iter().copied(), 16);
+            }
+            detail.number("count", failed.count).texts(
+                "reasons",
+                failed.reasons.iter().copied(),
+                16,
+            );
             if !refs.is_empty() {
                 detail.texts("refs", refs.iter().map(String::as_str), REFS);
             }

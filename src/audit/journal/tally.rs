@@ -54,6 +54,8 @@ pub(super) struct Failed {
     pub(super) count: u64,
     /// Why, each reason once.
     pub(super) reasons: Vec<&'static str>,
+    /// What they did not stand up to, each check once.
+    pub(super) checks: Vec<&'static str>,
     /// What they were told to refer to, of the first of them.
     pub(super) refs: Vec<CallId>,
     /// In which time; none for a single one.
@@ -75,12 +77,31 @@ struct Window {
     told: u64,
     /// Of those that were not told.
     reasons: Vec<&'static str>,
+    checks: Vec<&'static str>,
     refs: Vec<CallId>,
 }
 
-/// What was refused, for which reason, and what it was told to refer to.
+/// What was refused, and what there is to say of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Refused(pub(super) &'static str, pub(super) Option<CallId>);
+pub struct Refused {
+    /// The word that it was told, from the published list.
+    pub reason: &'static str,
+    /// What it did not stand up to, where that is told to nobody but whoever reads records.
+    pub check: Option<&'static str>,
+    /// What it was told to refer to, where the answer has a place for that.
+    pub reference: Option<CallId>,
+}
+
+impl Refused {
+    /// For this reason, and nothing more to say.
+    pub const fn of(reason: &'static str) -> Self {
+        Self {
+            reason,
+            check: None,
+            reference: None,
+        }
+    }
+}
 
 impl Failures {
     pub(super) fn new(measure: Measure) -> Self {
@@ -95,9 +116,14 @@ impl Failures {
     pub(super) fn add(
         &mut self,
         address: Option<IpAddr>,
-        Refused(reason, reference): Refused,
+        refused: Refused,
         now: Instant,
     ) -> Vec<Failed> {
+        let Refused {
+            reason,
+            check,
+            reference,
+        } = refused;
         let mut told = Vec::new();
         let mut key = address.map(network);
         if let Some(window) = self.windows.get(&key)
@@ -115,6 +141,7 @@ impl Failures {
             count: 0,
             told: 0,
             reasons: Vec::new(),
+            checks: Vec::new(),
             refs: Vec::new(),
         });
         window.count += 1;
@@ -127,6 +154,7 @@ impl Failures {
                 address,
                 count: 1,
                 reasons: vec![reason],
+                checks: check.into_iter().collect(),
                 refs: reference.into_iter().collect(),
                 over: Duration::ZERO,
             });
@@ -134,6 +162,9 @@ impl Failures {
             if !window.reasons.contains(&reason) {
                 window.reasons.push(reason);
             }
+            window
+                .checks
+                .extend(check.filter(|check| !window.checks.contains(check)));
             if window.refs.len() < REFS {
                 window.refs.extend(reference);
             }
@@ -169,6 +200,7 @@ impl Window {
             address,
             count,
             reasons: self.reasons,
+            checks: self.checks,
             refs: self.refs,
             over: now.duration_since(self.since),
         })

@@ -68,17 +68,15 @@ async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_
     let one = Some("192.0.2.1".parse().unwrap());
     let other = Some("192.0.2.2".parse().unwrap());
     for n in 0..25 {
-        journal.refused(
-            one,
-            if n % 2 == 0 {
-                "token_expired"
-            } else {
-                "token_invalid"
-            },
-        );
+        let reason = if n % 2 == 0 {
+            "token_expired"
+        } else {
+            "token_invalid"
+        };
+        journal.refused(one, Refused::of(reason));
         advance(Duration::from_secs(1)).await;
     }
-    journal.refused(other, "no_token");
+    journal.refused(other, Refused::of("no_token"));
     advance(Duration::from_secs(41)).await;
     tokio::task::yield_now().await;
     let single = |address: &str, reason: &str| {
@@ -104,13 +102,50 @@ async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_
     assert!(told[11].starts_with(rest), "{}", told[11]);
     // A new minute begins with single ones, and what is not over at the end is told.
     for _ in 0..12 {
-        journal.refused(one, "no_token");
+        journal.refused(one, Refused::of("no_token"));
     }
     tasks.finish().await;
     let told = written(&journal, directory.path(), Kind::Authentication);
     assert_eq!(told.len(), 12 + 10 + 1);
     assert!(told[22].contains(r#""count":2"#), "{}", told[22]);
     drop(keeper);
+}
+
+/// SECURITY 4, 8: what an answer refers to is in a record, be it one of its own or that of a minute.
+#[tokio::test(start_paused = true)]
+async fn who_was_kept_out_is_found_by_the_reference_and_with_the_check_that_was_told_to_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, keeper) = journal(directory.path());
+    let tasks = Tasks::new();
+    tasks.spawn_orderly(journal.clone().keep(tasks.token().clone()));
+    let one = Some("192.0.2.1".parse().unwrap());
+    let mut references = Vec::new();
+    for check in ["expired", "signature"].into_iter().cycle().take(14) {
+        let reference = CallId::new();
+        references.push(reference.to_string());
+        let refused = Refused {
+            check: Some(check),
+            reference: Some(reference),
+            ..Refused::of("credential_invalid")
+        };
+        journal.refused(one, refused);
+    }
+    tasks.finish().await;
+    drop((journal, keeper));
+    let told = details(directory.path(), Kind::Authentication);
+    assert_eq!(told.len(), 11, "{told:?}");
+    let single = format!(
+        r#"{{"address":"192.0.2.1","checks":["expired"],"count":1,"reasons":["credential_invalid"],"refs":["{}"],"seconds":0}}"#,
+        references[0]
+    );
+    assert_eq!(told[0], single);
+    let rest = r#"{"address":"192.0.2.1","checks":["expired","signature"],"count":4,"reasons":["credential_invalid"],"refs":["#;
+    assert!(told[10].starts_with(rest), "{}", told[10]);
+    let named = references
+        .iter()
+        .map(|reference| format!("\"{reference}\""));
+    let told_of = |named: String| told.iter().filter(|it| it.contains(&named)).count();
+    assert!(named.map(told_of).all(|count| count == 1), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +155,7 @@ async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_co
     let mut told = 0;
     for n in 0..10_000_u32 {
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
-        for failed in failures.add(Some(address.into()), Refused("no_token", None), now) {
+        for failed in failures.add(Some(address.into()), Refused::of("no_token"), now) {
             told += failed.count;
         }
     }
@@ -140,7 +175,7 @@ async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_co
         let address = std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
         let later = now + Duration::from_secs(120);
         told += failures
-            .add(Some(address.into()), Refused("no_token", None), later)
+            .add(Some(address.into()), Refused::of("no_token"), later)
             .len();
     }
     assert_eq!(told, 10);
@@ -237,7 +272,7 @@ async fn strangers_fill_no_memory_while_nothing_can_be_written_and_all_of_them_a
             advance(Duration::from_secs(1)).await;
         }
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
-        journal.refused(Some(address.into()), "no_token");
+        journal.refused(Some(address.into()), Refused::of("no_token"));
         journal.turned_away(Some(address.into()), "invalid_json", None);
     }
     let kept = journal.0.as_ref().unwrap().recorder.lag();

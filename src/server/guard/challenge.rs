@@ -7,6 +7,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use super::{brought::Misplaced, metadata};
 use crate::{
+    audit::journal::Refused,
     auth::spec::AuthSpec,
     call::CallId,
     json::Json,
@@ -14,6 +15,13 @@ use crate::{
     protocol::{codes, meta},
     server::{Body, body::full},
 };
+
+/// An answer that lets nobody in, and what its record says.
+pub(super) struct Refusal {
+    pub(super) answer: Response<Body>,
+    /// With the words and the reference of the answer (SECURITY 4).
+    pub(super) record: Refused,
+}
 
 /// What the challenges of one endpoint have in common.
 pub(super) struct Challenge {
@@ -52,52 +60,52 @@ impl Challenge {
     }
 
     /// Nothing was brought: no error yet (RFC 6750, 3.1).
-    pub(super) fn missing(&self) -> Response<Body> {
+    pub(super) fn missing(&self) -> Refusal {
         let text = format!(
             "sign in first: send `Authorization: Bearer …` with {}",
             self.bring
         );
-        let mut answer = refusal(
+        let mut refusal = refusal(
             StatusCode::UNAUTHORIZED,
             codes::UNAUTHENTICATED,
             &text,
             "credential_missing",
-            "nothing was presented",
+            None,
         );
-        self.write(&mut answer, None, &self.scopes);
-        answer
+        self.write(&mut refusal.answer, None, &self.scopes);
+        refusal
     }
 
-    /// What was brought proves nothing. `why` is for the log alone.
-    pub(super) fn invalid(&self, why: &'static str) -> Response<Body> {
+    /// What was brought proves nothing. What it did not stand up to is for the log and the record alone.
+    pub(super) fn invalid(&self, check: &'static str) -> Refusal {
         let text = format!(
             "the credential is not valid here, or no longer; bring {}",
             self.bring
         );
-        let mut answer = refusal(
+        let mut refusal = refusal(
             StatusCode::UNAUTHORIZED,
             codes::UNAUTHENTICATED,
             &text,
             "credential_invalid",
-            why,
+            Some(check),
         );
         let error = ("invalid_token", "the token is not valid here, or no longer");
-        self.write(&mut answer, Some(error), &self.scopes);
-        answer
+        self.write(&mut refusal.answer, Some(error), &self.scopes);
+        refusal
     }
 
     /// The token is good and does not have these scopes, which everything here needs.
-    pub(super) fn insufficient(&self, scopes: &[Arc<str>]) -> Response<Body> {
+    pub(super) fn insufficient(&self, scopes: &[Arc<str>]) -> Refusal {
         let text = format!("this needs a token with the scope `{}`", scopes.join(" "));
-        let mut answer = refusal(
+        let mut refusal = refusal(
             StatusCode::FORBIDDEN,
             codes::FORBIDDEN,
             &text,
             "insufficient_scope",
-            "scope",
+            None,
         );
-        self.step_up(&mut answer, scopes);
-        answer
+        self.step_up(&mut refusal.answer, scopes);
+        refusal
     }
 
     /// Writes the challenge of an answer that says which scopes would help: all that are needed, in one.
@@ -144,7 +152,7 @@ fn is_scope(text: &str) -> bool {
 }
 
 /// A credential where none belongs.
-pub(super) fn misplaced(what: Misplaced) -> Response<Body> {
+pub(super) fn misplaced(what: Misplaced) -> Refusal {
     let text = match what {
         Misplaced::Two => "two credentials in one request; send one",
         Misplaced::Query => {
@@ -157,53 +165,56 @@ pub(super) fn misplaced(what: Misplaced) -> Response<Body> {
         codes::INVALID_REQUEST,
         text,
         "credential_misplaced",
-        "misplaced",
+        None,
     )
 }
 
-/// Too many attempts of one address failed (SECURITY AUTHN-8).
-pub(super) fn too_many(wait: Duration) -> Response<Body> {
+/// Too many attempts of one address failed (SECURITY AUTHN-8), this one by that check.
+pub(super) fn too_many(wait: Duration, check: &'static str) -> Refusal {
     let seconds = wait.as_secs().max(1);
     let text = format!(
         "too many attempts from this address failed; try again in {seconds} s, a valid credential at once"
     );
-    let mut answer = refusal(
+    let refusal = refusal(
         StatusCode::TOO_MANY_REQUESTS,
         codes::OVERLOADED,
         &text,
         "rate_limited",
-        "failed attempts",
+        Some(check),
     );
-    answer
-        .headers_mut()
-        .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    answer
+    refusal.after(HeaderValue::from(seconds))
 }
 
 /// The identity provider cannot be asked (SECURITY AUTHN-7).
-pub(super) fn unavailable() -> Response<Body> {
-    let mut answer = refusal(
+pub(super) fn unavailable() -> Refusal {
+    let refusal = refusal(
         StatusCode::SERVICE_UNAVAILABLE,
         codes::UPSTREAM_UNAVAILABLE,
         "who calls cannot be told: the identity provider is not reachable; try again in a minute",
         "identity_unavailable",
-        "identity provider",
+        None,
     );
-    answer
-        .headers_mut()
-        .insert(header::RETRY_AFTER, HeaderValue::from_static("30"));
-    answer
+    refusal.after(HeaderValue::from_static("30"))
+}
+
+impl Refusal {
+    /// So many seconds later it may be another.
+    fn after(mut self, seconds: HeaderValue) -> Self {
+        let headers = self.answer.headers_mut();
+        headers.insert(header::RETRY_AFTER, seconds);
+        self
+    }
 }
 
 fn refusal(
     status: StatusCode,
     code: i64,
     text: &str,
-    reason: &str,
-    why: &'static str,
-) -> Response<Body> {
+    reason: &'static str,
+    check: Option<&'static str>,
+) -> Refusal {
     let reference = CallId::new();
-    tracing::info!(%status, reason, why, "ref" = %reference, "a request was not admitted");
+    tracing::info!(%status, reason, why = check, "ref" = %reference, "a request was not admitted");
     let error = RpcError {
         data: Some(meta::object_of(&[
             ("reason", Json::string(reason)),
@@ -216,7 +227,14 @@ fn refusal(
     answer
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
+    Refusal {
+        answer,
+        record: Refused {
+            reason,
+            check,
+            reference: Some(reference),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub use key_file::{last_used, replace};
 pub use metadata::{MetadataEndpoint, path as metadata_path};
 
 use brought::Brought;
-use challenge::Challenge;
+use challenge::{Challenge, Refusal};
 use inquiry::Inquiry;
 use refresh::KeyKeeper;
 
@@ -186,9 +186,8 @@ impl Guard {
         let brought = match Brought::take(head) {
             Ok(brought) => brought,
             Err(misplaced) => {
-                let journal = &post.keeper.journal;
-                journal.refused(Some(address), "credential_misplaced");
-                return Admission::Out(challenge::misplaced(misplaced).into());
+                let refusal = challenge::misplaced(misplaced);
+                return Admission::Out(post.noted(refusal, address).into());
             }
         };
         let verdict = post.keeper.authenticator.judge(
@@ -241,23 +240,27 @@ impl Post {
         if !bound || required.iter().all(|scope| identity.scopes.contains(scope)) {
             return Ok(identity);
         }
-        self.keeper
-            .journal
-            .refused(Some(address), "insufficient_scope");
-        Err(Box::new(self.challenge.insufficient(required)))
+        let refusal = self.challenge.insufficient(required);
+        Err(Box::new(self.noted(refusal, address)))
     }
 
     fn refuse(&self, error: AuthError, address: IpAddr) -> Response<Body> {
-        match error {
+        let refusal = match error {
             AuthError::Missing => self.challenge.missing(),
             AuthError::Unavailable => challenge::unavailable(),
-            AuthError::Invalid(why) => {
-                self.keeper.journal.refused(Some(address), why);
-                match self.keeper.failures.note(address) {
-                    Some(wait) => challenge::too_many(wait),
-                    None => self.challenge.invalid(why),
-                }
-            }
-        }
+            AuthError::Invalid(check) => match self.keeper.failures.note(address) {
+                Some(wait) => challenge::too_many(wait, check),
+                None => self.challenge.invalid(check),
+            },
+        };
+        self.noted(refusal, address)
+    }
+
+    /// The answer of a refusal, of which there is a record by the words that it goes out with.
+    // SECURITY 4, 8
+    fn noted(&self, refusal: Refusal, address: IpAddr) -> Response<Body> {
+        let journal = &self.keeper.journal;
+        journal.refused(Some(address), refusal.record);
+        refusal.answer
     }
 }

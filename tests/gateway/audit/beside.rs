@@ -88,14 +88,15 @@ async fn what_never_came_to_be_a_call_is_recorded_with_its_reason_and_bounded() 
 }
 
 /// What is recorded of one kind of event after so many, which must be this.
-async fn next_told(directory: &Path, kind: &str, before: usize, reason: &str) {
-    let all = eventually("it is written", async || {
+async fn next_told(directory: &Path, kind: &str, before: usize, reason: &str) -> Value {
+    let mut all = eventually("it is written", async || {
         let all = told(directory, kind);
         (all.len() > before).then_some(all)
     })
     .await;
     assert_eq!(all[before]["reasons"], json!([reason]));
     assert_eq!(all[before]["address"], "127.0.0.1");
+    all.remove(before)
 }
 
 #[tokio::test]
@@ -203,26 +204,50 @@ async fn what_a_binding_refuses_by_itself_is_recorded_too() {
     next_told(directory.path(), "refused", 9, "duplicate_id").await;
 }
 
+/// SECURITY 4, 8
 #[tokio::test]
-async fn a_credential_where_none_belongs_and_one_that_is_too_little_are_recorded() {
+async fn whoever_is_not_admitted_is_in_a_record_that_the_answer_refers_to() {
     let directory = tempfile::tempdir().unwrap();
     let notes = Upstream::http(MODERN).tools([tool("t")]);
-    let authority = Authority::start().await;
+    let (authority, away) = (Authority::start().await, Authority::start().await);
+    away.down(true);
     let mut auth = authority.spec();
+    auth.issuers.extend(away.spec().issuers);
     auth.required_scopes = Arc::new(["mcp".into()]);
+    auth.failures_per_minute = 1;
     let gateway = recording(directory.path(), &notes).auth(auth).start().await;
-    let bearer = format!("Bearer {}", authority.token("ana", ""));
-    let headers = [("authorization", bearer.as_str())];
-    for (before, (path, headers, status, reason)) in [
-        ("/mcp?access_token=x", &[][..], 400, "credential_misplaced"),
-        ("/mcp", &headers[..], 403, "insufficient_scope"),
+    let bearer = |token: &str| vec![("authorization", format!("Bearer {token}"))];
+    let (less, nobodys) = (bearer(&authority.token("ana", "")), bearer("wrong"));
+    let unknown = bearer(&away.token("ana", ""));
+    let foreign = Some("not a token of ours");
+    for (before, (path, headers, status, reason, check)) in [
+        (
+            "/mcp?access_token=x",
+            &vec![],
+            400,
+            "credential_misplaced",
+            None,
+        ),
+        ("/mcp", &less, 403, "insufficient_scope", None),
+        ("/mcp", &vec![], 401, "credential_missing", None),
+        ("/mcp", &nobodys, 401, "credential_invalid", foreign),
+        ("/mcp", &nobodys, 429, "rate_limited", foreign),
+        ("/mcp", &unknown, 503, "identity_unavailable", None),
     ]
     .into_iter()
     .enumerate()
     {
-        let answer = exchange(gateway.address, Method::POST, path, headers, b"{}").await;
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, it)| (*name, it.as_str()))
+            .collect();
+        let answer = exchange(gateway.address, Method::POST, path, &headers, b"{}").await;
         assert_eq!(answer.status, status, "{answer:?}");
-        next_told(directory.path(), "authentication", before, reason).await;
+        let data = answer.error()["data"].take();
+        assert_eq!(data["reason"], reason);
+        let told = next_told(directory.path(), "authentication", before, reason).await;
+        assert_eq!(told["refs"], json!([data["ref"]]), "{reason}");
+        assert_eq!(told["checks"].get(0).and_then(Value::as_str), check);
     }
 }
 
