@@ -11,7 +11,7 @@ use super::{
     spec::{CertificateName, CertificateSpec},
     time,
 };
-use crate::call::{BY_CERTIFICATE, Identity, IdentityKind, Principal};
+use crate::call::{BY_CERTIFICATE, End, Identity, IdentityKind, Principal};
 
 /// What a client certificate says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Certificate {
             scopes: BTreeSet::new(),
             client: None,
             owner: None,
-            until: time(self.not_after),
+            until: time(self.not_after).map(End::sharp),
             revoked: CancellationToken::new(),
             assertion: None,
         }))

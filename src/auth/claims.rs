@@ -1,13 +1,13 @@
 //! Claims to an identity: which say what is configured, and each is of its type or the token is refused.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::{AuthError, spec::ClaimNames, time};
 use crate::{
-    call::{Assertion, Identity, IdentityKind, Principal},
+    call::{Assertion, End, Identity, IdentityKind, Principal},
     json::{Kind, Node},
 };
 
@@ -20,6 +20,8 @@ pub(super) struct Facts<'a> {
     pub(super) issuer: &'a Arc<str>,
     /// Unix seconds.
     pub(super) expires: Option<u64>,
+    /// Seconds that clocks may differ.
+    pub(super) skew: u64,
     pub(super) revoked: CancellationToken,
 }
 
@@ -57,6 +59,8 @@ pub(super) fn identity(
     } else {
         "user"
     };
+    // Whole seconds are compared, so the last one counts to its end.
+    let tolerance = Duration::from_secs(facts.skew.saturating_add(1));
     // INVARIANT: an issuer is an address without blanks, so different ones never spell the same.
     let principal = Principal::new(format!("{word} {} {name}", facts.issuer));
     Ok(Identity {
@@ -69,7 +73,10 @@ pub(super) fn identity(
         scopes,
         client,
         owner: None,
-        until: facts.expires.and_then(time),
+        until: facts
+            .expires
+            .and_then(time)
+            .map(|at| End::new(at, tolerance)),
         revoked: facts.revoked,
         assertion: Some(Assertion(SecretString::from(facts.token.to_owned()))),
     })

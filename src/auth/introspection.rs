@@ -56,6 +56,7 @@ pub(super) fn read(
         token,
         issuer: &issuer,
         expires,
+        skew,
         revoked: CancellationToken::new(),
     };
     let identity = claims::identity(root, &spec.claims, facts)?;

@@ -224,6 +224,7 @@ impl About<'_> {
             token,
             issuer: &issuer.spec.issuer,
             expires: Some(expires),
+            skew,
             revoked,
         };
         let identity = claims::identity(claims, &issuer.spec.claims, facts)?;

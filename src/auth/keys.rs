@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::time;
-use crate::call::{Identity, IdentityKind, Principal};
+use crate::call::{End, Identity, IdentityKind, Principal};
 
 /// What every key begins with.
 const MARK: &str = "usher_";
@@ -212,7 +212,7 @@ impl KeyRecord {
             scopes: texts(&self.scopes),
             client: None,
             owner: Some(self.owner.as_str().into()),
-            until: self.expires.and_then(time),
+            until: self.expires.and_then(time).map(End::sharp),
             revoked: CancellationToken::new(),
             assertion: None,
         }

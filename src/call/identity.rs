@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     sync::{Arc, LazyLock},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use secrecy::SecretString;
@@ -38,11 +38,40 @@ pub struct Identity {
     /// Who answers for an API key; `None` for everybody else (SECURITY AUTHN-9).
     pub owner: Option<Arc<str>>,
     /// When the proof ends; streams opened under it end with it (SECURITY AUTHN-5).
-    pub until: Option<SystemTime>,
+    pub until: Option<End>,
     /// Cancelled when the proof is withdrawn before its time: a revoked key, an issuer that is gone.
     pub revoked: CancellationToken,
     /// The token itself, for exchange at an upstream's authorization server and nothing else (SECURITY EGR-1, EGR-10).
     pub assertion: Option<Assertion>,
+}
+
+/// When a proof ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct End {
+    at: SystemTime,
+    tolerance: Duration,
+}
+
+impl End {
+    /// At this time, after which it is taken for so much longer, since clocks differ.
+    pub const fn new(at: SystemTime, tolerance: Duration) -> Self {
+        Self { at, tolerance }
+    }
+
+    /// At this time by our own clock.
+    pub const fn sharp(at: SystemTime) -> Self {
+        Self::new(at, Duration::ZERO)
+    }
+
+    /// When a stream that is opened at `now` ends: with the proof, or with the tolerance if it is opened within that. Whoever is
+    /// let in gets more than the first event, and a stream that was there before goes on no longer than the proof says.
+    // SECURITY AUTHN-5
+    pub fn of_a_stream(self, now: SystemTime) -> SystemTime {
+        if now < self.at {
+            return self.at;
+        }
+        self.at.checked_add(self.tolerance).unwrap_or(self.at)
+    }
 }
 
 /// What sort of somebody calls.

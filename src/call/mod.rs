@@ -34,7 +34,7 @@ use crate::{
 
 pub use approved::{Approved, Means, Reference};
 pub use caller::{Affinity, Caller, LogLevel, Principal};
-pub use identity::{Assertion, AuthMethod, BY_CERTIFICATE, Grantee, Identity, IdentityKind};
+pub use identity::{Assertion, AuthMethod, BY_CERTIFICATE, End, Grantee, Identity, IdentityKind};
 pub use input::{Aside, Hold, InputRequired, Meanwhile, Resume, State};
 pub use listen::{Change, Filter};
 pub use owner::Owner;

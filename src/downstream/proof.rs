@@ -1,6 +1,7 @@
 //! How long what was opened by a proof goes on: to the proof's own end, or until it is withdrawn (SECURITY AUTHN-5).
 //!
-//! Guarantees: streams of whoever proved something end within a second of the proof's end, with a last word that says so.
+//! Guarantees: streams of whoever proved something end within a second of the proof's end, with a last word that says so; one
+//! that is opened while clocks may differ about that end goes on until they may not.
 //! Costs nothing where nobody was asked, and nothing for answers that are no streams.
 
 use std::{sync::Arc, time::SystemTime};
@@ -40,7 +41,9 @@ pub(super) fn lapse(identity: &Arc<Identity>) -> Option<BoxFuture<'static, Lapse
             revoked.await;
             return Lapse::Revoked;
         };
-        let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+        let now = SystemTime::now();
+        let end = until.of_a_stream(now);
+        let left = end.duration_since(now).unwrap_or_default();
         tokio::select! {
             biased;
             () = revoked => Lapse::Revoked,
@@ -117,7 +120,10 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::call::Principal;
+    use crate::call::{End, Principal};
+
+    /// How much clocks may differ.
+    const SKEW: Duration = Duration::from_secs(30);
 
     fn identity(until: Option<SystemTime>) -> Arc<Identity> {
         Arc::new(Identity {
@@ -130,7 +136,7 @@ mod tests {
             scopes: BTreeSet::new(),
             client: None,
             owner: None,
-            until,
+            until: until.map(|at| End::new(at, SKEW)),
             revoked: CancellationToken::new(),
             assertion: None,
         })
@@ -160,6 +166,22 @@ mod tests {
                 .is_some_and(|last| last.starts_with(b": credential_revoked:"))
         );
         assert_eq!(events.next().await, None);
+    }
+
+    // SECURITY AUTHN-5, 6
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_is_opened_within_the_tolerance_goes_on_until_that_is_over() {
+        let lasts = async |past| {
+            let ended = SystemTime::now().checked_sub(Duration::from_secs(past));
+            let begun = tokio::time::Instant::now();
+            let why = lapse(&identity(ended)).unwrap().await;
+            assert_eq!(why, Lapse::Expired);
+            (begun.elapsed() + Duration::from_millis(500)).as_secs()
+        };
+        assert_eq!(lasts(0).await, 30);
+        assert_eq!(lasts(10).await, 20);
+        assert_eq!(lasts(30).await, 0);
+        assert_eq!(lasts(31).await, 0);
     }
 
     #[test]

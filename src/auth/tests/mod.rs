@@ -14,7 +14,7 @@ use super::{
     *,
 };
 use crate::{
-    call::IdentityKind,
+    call::{End, IdentityKind},
     metrics::{Bound, seen},
 };
 
@@ -156,7 +156,8 @@ fn a_sound_token_is_who_it_says_with_groups_tenant_scopes_and_client() {
         assert_eq!(texts(&identity.scopes), ["read", "write"]);
         assert_eq!(identity.tenant.as_deref(), Some("t1"));
         assert_eq!(identity.client.as_deref(), Some("app"));
-        assert_eq!(identity.until, time(NOW + 600));
+        let end = End::new(time(NOW + 600).unwrap(), Duration::from_secs(31));
+        assert_eq!(identity.until, Some(end));
     }
 }
 

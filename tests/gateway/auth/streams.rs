@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use http::Method;
 
-use super::{before, scene, scene_with};
+use super::{before, call, scene, scene_with};
 use crate::{
     audit::{recording, records},
     harness::{
@@ -72,6 +72,21 @@ async fn authn_5_a_listen_and_a_long_call_end_with_their_token_and_are_told_so()
     in_time(until);
     assert_eq!(ended["error"]["data"]["reason"], "token_expired");
     drop(call);
+}
+
+// SECURITY AUTHN-5, 6
+#[tokio::test]
+async fn authn_5_a_stream_of_a_token_that_is_late_by_a_clock_ends_when_the_token_counts_no_more() {
+    const SKEW: u64 = 4;
+    let (_notes, authority, gateway) = scene_with(|spec| spec.limits.skew = SKEW).await;
+    let until = now() - 1;
+    let token = authority.token_until("ana", until, "");
+    let client = with(&gateway, Revision::V2026_07_28, &token).await;
+    let mut watch = client.watch(&["tools"], &[]).await;
+    let ended = watch.end().await.expect("a last word");
+    in_time(until + SKEW);
+    assert_eq!(ended["error"]["data"]["reason"], "token_expired");
+    assert_eq!(call(&gateway, &token).await.status, 401);
 }
 
 // SECURITY AUTHN-5
