@@ -3,7 +3,10 @@
 //! Guarantees: at most 100 keys from at most 256 KiB, unless configured; no symmetric key ever verifies; a key is used with the algorithms that
 //! fit its kind and what it says of itself, and no other (SECURITY AUTHN-2, 6).
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use bytes::Bytes;
 use jsonwebtoken::{
@@ -21,6 +24,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct KeySet {
     keys: Vec<Key>,
+    /// Unix seconds until which it serves without being seen again.
+    serves_until: AtomicU64,
 }
 
 /// One that verifies.
@@ -74,6 +79,19 @@ impl KeySet {
     /// # Errors
     /// As [`KeySet::parse`].
     pub fn within(text: Bytes, limits: &ProofLimits) -> Result<Self, BadKeySet> {
+        let set = Self::as_it_is(text, limits)?;
+        if set.is_empty() {
+            return Err(BadKeySet::Nothing);
+        }
+        Ok(set)
+    }
+
+    /// The same, where nothing in it may be able to verify a signature: that is what becomes of the keys of an issuer that takes
+    /// all of them away.
+    ///
+    /// # Errors
+    /// As [`KeySet::parse`], and never [`BadKeySet::Nothing`].
+    pub fn as_it_is(text: Bytes, limits: &ProofLimits) -> Result<Self, BadKeySet> {
         if text.len() > limits.key_set_bytes {
             reached(Bound::AuthKeySet);
             return Err(BadKeySet::TooLarge(limits.key_set_bytes));
@@ -90,10 +108,15 @@ impl KeySet {
             }
             keys.extend(Key::read(set.slice(node)));
         }
-        if keys.is_empty() {
-            return Err(BadKeySet::Nothing);
-        }
-        Ok(Self { keys })
+        Ok(Self {
+            keys,
+            serves_until: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether nothing in it can verify a signature.
+    pub const fn is_empty(&self) -> bool {
+        self.keys.is_empty()
     }
 
     /// These keys; of those that were in `before` too, the ones from there.
@@ -108,15 +131,14 @@ impl KeySet {
     }
 
     pub(super) fn serve_until(&self, until: u64) {
+        self.serves_until.store(until, Ordering::Release);
         for key in &self.keys {
             key.standing.serves_until.store(until, Ordering::Release);
         }
     }
 
     pub(super) fn serves(&self, now: u64) -> bool {
-        self.keys
-            .first()
-            .is_some_and(|key| key.standing.serves(now))
+        now <= self.serves_until.load(Ordering::Acquire)
     }
 
     /// What is in this set and not in `after` proves nothing any more.

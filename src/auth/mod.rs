@@ -266,12 +266,17 @@ impl Authenticator {
     }
 
     /// Takes in what an issuer's keys are now; they serve until `serves_until` (unix seconds) without being seen again.
-    /// Keys that are the same stay the same; those that are missing end, and with them what was proved by them.
+    /// Keys that are the same stay the same; those that are missing end, and with them what was proved by them. An issuer that has
+    /// none any more has none that a token could be signed with; one that never had any is one whose keys are not known.
+    // SECURITY AUTHN-1, AUTHN-5, AUTHN-7
     pub fn put_keys(&self, issuer: usize, keys: KeySet, serves_until: u64) {
         let Some(issuer) = self.issuers.get(issuer) else {
             return;
         };
         let before = issuer.keys.load_full();
+        if before.is_none() && keys.is_empty() {
+            return;
+        }
         let keys = keys.following(before.as_deref());
         keys.serve_until(serves_until);
         issuer.keys.store(Some(Arc::new(keys)));
@@ -292,7 +297,10 @@ impl Authenticator {
     /// Whether an issuer has keys that serve.
     pub fn has_keys(&self, issuer: usize, now: u64) -> bool {
         let issuer = self.issuers.get(issuer);
-        issuer.is_some_and(|it| it.keys.load().as_ref().is_some_and(|keys| keys.serves(now)))
+        issuer.is_some_and(|it| {
+            let keys = it.keys.load();
+            (keys.as_ref()).is_some_and(|keys| keys.serves(now) && !keys.is_empty())
+        })
     }
 
     /// Takes in the API keys there are now; those that are gone end, and with them their streams.

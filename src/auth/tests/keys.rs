@@ -28,6 +28,38 @@ fn keys_that_are_gone_prove_nothing_any_more_and_end_what_they_proved() {
     assert!(is_refused(&again(Asked::Again)));
 }
 
+// SECURITY AUTHN-1, AUTHN-5, AUTHN-7
+#[test]
+fn keys_that_are_all_gone_prove_nothing_any_more_and_none_that_were_ever_there_accuse_nobody() {
+    let signer = Signer::ed("k");
+    let token = signer.token(&claims(""));
+    let none = || {
+        let text = r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#;
+        KeySet::as_it_is(text.into(), &ProofLimits::default()).unwrap()
+    };
+    let presented = Presented {
+        bearer: Some(&token),
+        ..Presented::default()
+    };
+    let authenticator = Authenticator::new(spec(vec![issuer()]));
+    let ask = |asked, now| authenticator.judge(presented, &[RESOURCE.into()], asked, now);
+    let unavailable = |verdict| matches!(verdict, Verdict::Refused(AuthError::Unavailable));
+    authenticator.put_keys(0, none(), NOW + 60);
+    assert!(matches!(ask(Asked::First, NOW), Verdict::NeedsKeys(0)));
+    assert!(unavailable(ask(Asked::Again, NOW)));
+    authenticator.put_keys(0, set(&[&signer]), NOW + 60);
+    let identity = who(ask(Asked::First, NOW));
+    authenticator.put_keys(0, none(), NOW + 60);
+    assert!(identity.revoked.is_cancelled());
+    assert!(!authenticator.has_keys(0, NOW));
+    assert!(matches!(ask(Asked::First, NOW), Verdict::NeedsKeys(0)));
+    assert!(is_refused(&ask(Asked::Again, NOW)));
+    // Who cannot be asked for so long may have some by now.
+    assert!(unavailable(ask(Asked::Again, NOW + 61)));
+    authenticator.put_keys(0, set(&[&signer]), NOW + 60);
+    who(ask(Asked::First, NOW));
+}
+
 // SECURITY AUTHN-7
 #[test]
 fn without_keys_that_serve_nobody_is_let_in_and_nobody_is_called_a_liar() {

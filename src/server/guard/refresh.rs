@@ -65,7 +65,7 @@ struct State {
     asked: Option<Instant>,
     /// Where the keys are, and since when that is known.
     found: Option<(Address, Instant)>,
-    /// Whether the last fetch failed, which is told once.
+    /// Whether the last fetch failed, or found no key, which is told once.
     failing: bool,
     /// The tag of the set that was read last, and where it was.
     tag: Option<(Address, HeaderValue)>,
@@ -156,7 +156,11 @@ impl KeyKeeper {
                     Looked::Set(keys) => self.authenticator.put_keys(self.number, keys, until),
                     Looked::Same => self.authenticator.keep_keys(self.number, until),
                 }
-                if std::mem::take(&mut state.failing) {
+                if !self.authenticator.has_keys(self.number, unix_seconds()) {
+                    if !std::mem::replace(&mut state.failing, true) {
+                        tracing::warn!(issuer = %spec.issuer, "the issuer has no key that can verify a signature; none of its tokens counts");
+                    }
+                } else if std::mem::take(&mut state.failing) {
                     tracing::info!(issuer = %spec.issuer, "the issuer's keys are read again");
                 }
             }
@@ -240,7 +244,7 @@ fn count(error: &FetchError, bound: Bound) {
 }
 
 fn set(text: Bytes, limits: &ProofLimits) -> Result<Looked, String> {
-    let keys = KeySet::within(text, limits);
+    let keys = KeySet::as_it_is(text, limits);
     keys.map(Looked::Set).map_err(|error| error.to_string())
 }
 
@@ -339,6 +343,34 @@ mod tests {
         }
         spec.keys = KeySource::File("keys.json".into());
         assert_eq!(pause(&spec, true, None), LOOK);
+    }
+
+    // SECURITY AUTHN-5
+    #[tokio::test]
+    async fn an_issuer_that_takes_all_its_keys_away_has_none_and_what_is_no_set_changes_nothing() {
+        let served = Arc::new(std::sync::Mutex::new(KEYS));
+        let serving = Arc::clone(&served);
+        let server = Answering::by(move |_| {
+            let keys = *serving.lock().unwrap();
+            let length = keys.len();
+            format!("HTTP/1.1 200 X\r\ncontent-length: {length}\r\n\r\n{keys}").into()
+        })
+        .await;
+        let keeper = keeper(&server);
+        let mut state = State::default();
+        for (keys, there, failing) in [
+            (r#"{"keys":[]}"#, false, true),
+            (KEYS, true, false),
+            ("{}", true, true),
+            (r#"{"keys":[]}"#, false, true),
+            (KEYS, true, false),
+            (r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#, false, true),
+        ] {
+            *served.lock().unwrap() = keys;
+            keeper.fetch(&mut state).await;
+            let has = keeper.authenticator.has_keys(0, unix_seconds());
+            assert_eq!((has, state.failing), (there, failing), "{keys}");
+        }
     }
 
     // SECURITY AUTHN-6

@@ -166,6 +166,13 @@ async fn authn_5_streams_end_when_the_key_that_signed_their_token_is_gone() {
     let ended = watch.end().await.expect("a last word");
     assert_eq!(ended["error"]["data"]["reason"], "credential_revoked");
     assert_eq!(client.call("notes_t", "{}").await.status, 401);
+    // The same where no other key takes its place.
+    let client = with(&gateway, Revision::V2026_07_28, &authority.token("ana", "")).await;
+    let mut watch = client.watch(&["tools"], &[]).await;
+    authority.forget();
+    let ended = watch.end().await.expect("a last word");
+    assert_eq!(ended["error"]["data"]["reason"], "credential_revoked");
+    assert_eq!(client.call("notes_t", "{}").await.status, 401);
 }
 
 // SECURITY AUTHN-5

@@ -145,6 +145,11 @@ impl Authority {
         *self.shared.key.lock().unwrap() = Signer::new(kid);
     }
 
+    /// From now on it has no key at all.
+    pub(crate) fn forget(&self) {
+        self.shared.key.lock().unwrap().jwk.clear();
+    }
+
     /// What introspection says of a token.
     pub(crate) fn worth(&self, token: &str, answer: &str) {
         let mut worth = self.shared.worth.lock().unwrap();
