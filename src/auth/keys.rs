@@ -34,7 +34,8 @@ pub const MOST: usize = 100_000;
 pub struct KeyRecord {
     /// What finds it: 12 hexadecimal digits.
     pub id: String,
-    /// What people call it; the name under which policy knows it. Unique among keys that are not revoked.
+    /// What people call it; the name under which policy knows it. Unique among keys that are not revoked. With the owner it is
+    /// whose things the key's are.
     pub name: String,
     /// Who answers for it.
     pub owner: String,
@@ -202,8 +203,12 @@ impl KeyRecord {
 
     fn identity(&self) -> Identity {
         let texts = |list: &[String]| list.iter().map(|text| Arc::from(text.as_str())).collect();
+        // A name may be given anew, and what its first owner left belongs to nobody else (SECURITY I2); who makes a new key of their
+        // own has it on.
+        // INVARIANT: quoted as they are, different ones never spell the same.
+        let principal = Principal::new(format!("key {:?} of {:?}", self.name, self.owner));
         Identity {
-            principal: Principal::new(format!("key {}", self.name)),
+            principal,
             kind: IdentityKind::Key,
             name: self.name.as_str().into(),
             issuer: None,
@@ -377,6 +382,26 @@ mod tests {
         before.end_those_missing_in(&after);
         let ended: Vec<bool> = all.iter().map(|it| it.revoked.is_cancelled()).collect();
         assert_eq!(ended, [true, true, false]);
+    }
+
+    // SECURITY I2
+    #[test]
+    fn a_name_that_is_given_anew_is_the_same_somebody_only_if_its_owner_is() {
+        let principal = |name: &str, owner: &str| {
+            let wish = KeyWish {
+                name: name.into(),
+                owner: owner.into(),
+                ..KeyWish::default()
+            };
+            create(wish, &secret(), 1_000).record.identity().principal
+        };
+        let first = principal("ci", "ana");
+        assert_eq!(first.as_str(), r#"key "ci" of "ana""#);
+        assert_eq!(first, principal("ci", "ana"));
+        let (hers, inner) = (principal("a", r#"b" of "c"#), principal(r#"a" of "b"#, "c"));
+        for other in [principal("ci", "ben"), principal("cd", "ana"), hers] {
+            assert!(other != first && other != inner, "{other:?}");
+        }
     }
 
     #[test]
