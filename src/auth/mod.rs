@@ -96,6 +96,9 @@ pub enum AuthError {
     /// Something was, and it proves nothing. Which check failed is told to nobody (SECURITY AUTHN-1).
     #[error("credential not valid: {0}")]
     Invalid(&'static str),
+    /// Its address failed too often for anybody to be asked about one more token now (SECURITY AUTHN-8).
+    #[error("too many failed attempts of this address")]
+    Crowded,
     /// The identity provider's keys are not to be had (SECURITY AUTHN-7).
     #[error("identity provider not reachable")]
     Unavailable,
@@ -371,6 +374,11 @@ impl Authenticator {
                 Verdict::Refused(error)
             }
         }
+    }
+
+    /// Whether a token counted when somebody was asked about it last. It may be time to ask again.
+    pub fn knows(&self, token: &str) -> bool {
+        self.cache.find(&Cache::digest(token)).is_some()
     }
 
     /// Tokens that were introspected and that something still hangs on: a stream, a session.

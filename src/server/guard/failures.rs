@@ -19,7 +19,7 @@ const MOST: usize = 16_384;
 /// The counts.
 pub struct Failures {
     limit: u32,
-    // Taken only when an attempt fails: nobody who is let in waits for it.
+    // Taken when an attempt fails, and where somebody has to be asked about a token: nobody who is known waits for it.
     counts: Mutex<HashMap<IpAddr, Count>>,
 }
 
@@ -66,10 +66,18 @@ impl Failures {
             WINDOW - now.duration_since(count.since)
         })
     }
+
+    /// How long an address has to wait that failed too often. Counts nothing.
+    pub fn over(&self, address: IpAddr) -> Option<Duration> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.get(&network(address))?;
+        let left = WINDOW.checked_sub(Instant::now().duration_since(count.since))?;
+        (count.failed > self.limit && !left.is_zero()).then_some(left)
+    }
 }
 
 /// Of IPv6 the part that one customer has: there are too many addresses in it to count each.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
@@ -88,6 +96,8 @@ mod tests {
             [note("192.0.2.1"), note("192.0.2.1"), note("192.0.2.1")],
             [false, false, true]
         );
+        let over = |address: &str| failures.over(address.parse().unwrap());
+        assert_eq!([over("192.0.2.1"), over("192.0.2.2")], [Some(WINDOW), None]);
         assert!(!note("192.0.2.2"));
         assert_eq!(
             [
@@ -98,7 +108,9 @@ mod tests {
             [false, false, true]
         );
         assert!(!note("2001:db8:0:1::1"));
+        assert_eq!(over("2001:db8::4"), Some(WINDOW));
         tokio::time::advance(WINDOW).await;
+        assert_eq!(over("192.0.2.1"), None);
         assert!(!note("192.0.2.1"));
     }
 

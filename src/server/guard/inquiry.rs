@@ -1,11 +1,14 @@
 //! Asking the authorization server about a token (RFC 7662): bounded, remembered, and asked again while a stream hangs on it.
 //!
 //! Guarantees: however many requests bring one token at once, it is asked about once; one that is worth nothing is not asked
-//! about again for [`NEGATIVE`]; at most [`AT_ONCE`] questions are on the way, and at most [`TOKENS`] tokens wait for one. Over
-//! these bounds the answer is that the provider is not to be had, never that somebody may come in (SECURITY AUTHN-7).
+//! about again for [`NEGATIVE`]; so many questions are on the way as [`AT_ONCE`], [`OF_FAILING`] and [`AGAIN_AT_ONCE`] say, and
+//! as many tokens wait for one. Over these bounds the answer is that the provider is not to be had, never that somebody may come
+//! in (SECURITY AUTHN-7). Addresses take turns, a token that counted before is one of its own, and addresses that fail too often
+//! wait beside all others: nobody who brings any number of tokens keeps others waiting for more than a turn (AUTHN-8, REL-3).
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -21,19 +24,26 @@ use http::HeaderValue;
 use moka::sync::Cache;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+use super::failures::{Failures, network};
 use crate::{
     auth::{Asked, AuthError, Authenticator, Presented, Verdict, spec::IntrospectionSpec},
-    call::Identity,
+    call::{Identity, Principal},
     fetch::Fetcher,
+    limits::{Full, Room, Seat, Seats},
     seal::unix_seconds,
     tasks::Tasks,
 };
 
-/// Questions at once; whoever comes then waits.
-const AT_ONCE: usize = 16;
-/// How many of them are about tokens that something hangs on.
+/// Questions at once, and tokens that wait for one.
+const AT_ONCE: Room = Room {
+    seats: 16,
+    line: 4_096,
+};
+/// The same beside them, about tokens of addresses that failed too often, of all of these together.
+const OF_FAILING: Room = Room { seats: 2, line: 64 };
+/// And beside them, about tokens that something hangs on.
 const AGAIN_AT_ONCE: usize = 4;
 /// How long somebody waits for a turn.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,8 +51,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const NEGATIVE: Duration = Duration::from_secs(5);
 /// How many of those are kept.
 const REFUSED: u64 = 16_384;
-/// Tokens that are asked about, or wait for it, at once.
-const TOKENS: usize = 4_096;
+/// Tokens that are remembered as asked about: more than are at once, so that those that are over are seldom looked for.
+const TOKENS: usize = 2 * AT_ONCE.line;
 
 /// SHA-256 of a token.
 type Digest = [u8; 32];
@@ -56,7 +66,9 @@ pub(super) struct Inquiry(Arc<Inner>);
 struct Inner {
     authenticator: Arc<Authenticator>,
     fetcher: Fetcher,
-    turns: Semaphore,
+    failures: Arc<Failures>,
+    turns: Arc<Seats>,
+    turns_of_failing: Arc<Seats>,
     // Taken where nothing is known of a token, for a look-up.
     questions: Mutex<HashMap<Digest, WeakShared<BoxFuture<'static, Verdict>>>>,
     refused: Cache<Digest, ()>,
@@ -67,12 +79,15 @@ impl Inquiry {
     pub(super) fn start(
         authenticator: &Arc<Authenticator>,
         fetcher: Fetcher,
+        failures: &Arc<Failures>,
         tasks: &Tasks,
     ) -> Self {
         let inquiry = Self(Arc::new(Inner {
             authenticator: authenticator.clone(),
             fetcher,
-            turns: Semaphore::new(AT_ONCE),
+            failures: Arc::clone(failures),
+            turns: Arc::default(),
+            turns_of_failing: Arc::default(),
             questions: Mutex::default(),
             refused: Cache::builder()
                 .max_capacity(REFUSED)
@@ -97,21 +112,23 @@ impl Inquiry {
 
     /// Asks about a token that something hangs on, whatever is known of it.
     async fn once_more(&self, identity: Arc<Identity>) {
-        let Ok(_turn) = self.0.turns.acquire().await else {
-            return;
-        };
         if let Some(token) = &identity.assertion {
             drop(self.put(token.0.expose_secret(), &[]).await);
         }
     }
 
     /// Asks about a token, unless somebody does already or did lately.
-    pub(super) async fn ask(&self, token: &str, audiences: &[Arc<str>]) -> Verdict {
+    pub(super) async fn ask(
+        &self,
+        token: &str,
+        audiences: &[Arc<str>],
+        address: IpAddr,
+    ) -> Verdict {
         let digest = digest_of(token);
         if self.0.refused.contains_key(&digest) {
             return NOTHING;
         }
-        let Some(question) = self.question(digest, token) else {
+        let Some(question) = self.question(digest, token, address) else {
             return Verdict::Refused(AuthError::Unavailable);
         };
         let answer = question.await;
@@ -128,7 +145,7 @@ impl Inquiry {
     }
 
     /// The question about a token that is on the way, or a new one; `None` where there are too many.
-    fn question(&self, digest: Digest, token: &str) -> Option<Question> {
+    fn question(&self, digest: Digest, token: &str, address: IpAddr) -> Option<Question> {
         let questions = self.0.questions.lock();
         let mut questions = questions.unwrap_or_else(PoisonError::into_inner);
         // INVARIANT: one that ended cannot be upgraded, so what it found is looked at again and not waited for.
@@ -142,16 +159,16 @@ impl Inquiry {
             return None;
         }
         let (own, token) = (self.clone(), SecretString::from(token.to_owned()));
-        let asking = async move { own.asked(digest, token.expose_secret()).await };
+        let asking = async move { own.asked(digest, token.expose_secret(), address).await };
         let question = asking.boxed().shared();
         questions.insert(digest, question.downgrade()?);
         Some(question)
     }
 
-    async fn asked(&self, digest: Digest, token: &str) -> Verdict {
-        let turn = tokio::time::timeout(PATIENCE, self.0.turns.acquire()).await;
-        let Ok(Ok(_turn)) = turn else {
-            return Verdict::Refused(AuthError::Unavailable);
+    async fn asked(&self, digest: Digest, token: &str, address: IpAddr) -> Verdict {
+        let _turn = match self.turn(digest, token, address).await {
+            Ok(turn) => turn,
+            Err(error) => return Verdict::Refused(error),
         };
         // The question before this one may have ended since somebody looked.
         if self.0.refused.contains_key(&digest) {
@@ -161,6 +178,34 @@ impl Inquiry {
             Verdict::NeedsIntrospection => self.put(token, &[]).await,
             known @ (Verdict::Proved(_) | Verdict::Refused(_) | Verdict::NeedsKeys(_)) => known,
         }
+    }
+
+    /// A turn to ask about a token that this address brings.
+    // SECURITY AUTHN-8
+    async fn turn(&self, digest: Digest, token: &str, address: IpAddr) -> Result<Seat, AuthError> {
+        let Inner {
+            authenticator,
+            failures,
+            turns,
+            turns_of_failing,
+            ..
+        } = &*self.0;
+        let until = Instant::now() + PATIENCE;
+        if authenticator.knows(token) {
+            let own = Principal::new(format!("token {}", STANDARD.encode(digest)));
+            let turn = turns.take(&own, AT_ONCE, until).await;
+            return turn.map_err(|_: Full| AuthError::Unavailable);
+        }
+        let own = Principal::new(format!("address {}", network(address)));
+        if failures.over(address).is_none() {
+            let turn = turns.take(&own, AT_ONCE, until).await;
+            // Others of its address may have failed while it waited.
+            if failures.over(address).is_none() {
+                return turn.map_err(|_: Full| AuthError::Unavailable);
+            }
+        }
+        let turn = turns_of_failing.take(&own, OF_FAILING, until).await;
+        turn.map_err(|_: Full| AuthError::Crowded)
     }
 
     fn judge(&self, token: &str, audiences: &[Arc<str>]) -> Verdict {
@@ -235,4 +280,116 @@ fn basic(spec: &IntrospectionSpec) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok()?;
     value.set_sensitive(true);
     Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::{
+        auth::spec::{AuthSpec, ClaimNames},
+        fetch::{Address, answering::Answering},
+    };
+
+    const AUDIENCE: &str = "https://mcp.example.com/mcp";
+    const ACTIVE: &str = r#"{"active":true,"sub":"ana","aud":"https://mcp.example.com/mcp"}"#;
+
+    /// A server that knows the tokens that begin with `good`, and whoever asks it; so many failures a minute are no matter.
+    async fn asking(failures: u32) -> (Answering, Inquiry) {
+        let server = Answering::by(|sent| {
+            let known = sent.contains("token=good");
+            let text = if known { ACTIVE } else { r#"{"active":false}"# };
+            let length = text.len();
+            format!("HTTP/1.1 200 X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{text}")
+                .into()
+        })
+        .await;
+        let url = format!("http://{}/introspect", server.at);
+        let mut spec = AuthSpec::new("https://mcp.example.com", Vec::new());
+        spec.introspection = Some(IntrospectionSpec {
+            url: Address::configured(&url, false).unwrap(),
+            client_id: "usher".into(),
+            client_secret: "s".into(),
+            issuer: "https://id.example.com".into(),
+            audiences: Vec::new(),
+            require_audience: true,
+            cache: Duration::from_secs(45),
+            claims: ClaimNames::default(),
+        });
+        let authenticator = Arc::new(Authenticator::new(spec));
+        let failures = Arc::new(Failures::new(failures));
+        let fetcher = Fetcher::new(None).unwrap();
+        let inquiry = Inquiry::start(&authenticator, fetcher, &failures, &Tasks::new());
+        (server, inquiry)
+    }
+
+    impl Inquiry {
+        /// What is said of these tokens, which these addresses bring at once.
+        async fn all(&self, brought: &[(String, &str)]) -> Vec<Verdict> {
+            let audiences = [AUDIENCE.into()];
+            let all = brought.iter().map(|(token, address)| {
+                let address = address.parse().unwrap();
+                self.ask(token, &audiences, address)
+            });
+            join_all(all).await
+        }
+    }
+
+    /// So many tokens that are worth nothing.
+    fn random(count: usize, address: &str) -> Vec<(String, &str)> {
+        (0..count).map(|n| (format!("bad-{n}"), address)).collect()
+    }
+
+    /// How many questions came before the one about this token.
+    fn before(server: &Answering, token: &str) -> usize {
+        let sent = format!("token={token}&");
+        let seen = server.seen();
+        let asked = seen.iter().position(|it| it.contains(&sent));
+        asked.expect("it is asked about")
+    }
+
+    // SECURITY AUTHN-8, REL-3
+    #[tokio::test]
+    async fn whoever_brings_any_number_of_tokens_keeps_nobody_else_waiting_for_more_than_a_turn() {
+        let (server, inquiry) = asking(1_000).await;
+        let mut brought = random(64, "192.0.2.1");
+        brought.push(("good".into(), "192.0.2.2"));
+        let verdicts = inquiry.all(&brought).await;
+        assert!(matches!(verdicts[64], Verdict::Proved(_)));
+        let others = before(&server, "good");
+        assert!(others < AT_ONCE.seats + 4, "{others}");
+        assert_eq!(server.seen().len(), 65);
+    }
+
+    // SECURITY AUTHN-8
+    #[tokio::test]
+    async fn an_address_that_fails_too_often_waits_beside_the_others_and_what_counted_before_does_not()
+     {
+        let (server, inquiry) = asking(0).await;
+        let bad = "192.0.2.1";
+        inquiry.0.failures.note(bad.parse().unwrap());
+        let (long_ago, audiences) = (unix_seconds() - 100, [AUDIENCE.into()]);
+        let authenticator = &inquiry.0.authenticator;
+        authenticator.put_introspected("good-known", ACTIVE.into(), &audiences, long_ago);
+        let mut brought = random(100, bad);
+        brought.push(("good-known".into(), bad));
+        brought.push(("good-new".into(), "192.0.2.2"));
+        let verdicts = inquiry.all(&brought).await;
+        for (verdict, token) in verdicts[100..].iter().zip(["good-known", "good-new"]) {
+            assert!(
+                matches!(verdict, Verdict::Proved(_)),
+                "{token}: {verdict:?}"
+            );
+            let others = before(&server, token);
+            assert!(others < OF_FAILING.seats + 4, "{token}: {others}");
+        }
+        let crowded = |it: &&Verdict| matches!(it, Verdict::Refused(AuthError::Crowded));
+        let asked = OF_FAILING.seats + OF_FAILING.line;
+        assert_eq!(verdicts.iter().filter(crowded).count(), 100 - asked);
+        assert_eq!(server.seen().len(), asked + 2);
+        // A new token of that address is good as well, once there is a turn.
+        let late = inquiry.all(&[("good-late".into(), bad)]).await;
+        assert!(matches!(late[0], Verdict::Proved(_)));
+    }
 }

@@ -24,6 +24,7 @@ use crate::{
     auth::{Asked, AuthError, Authenticator, Verdict, spec::AuthSpec},
     call::{Identity, IdentityKind},
     fetch::{FetchError, Fetcher},
+    metrics::{Bound, reached},
     seal::unix_seconds,
     tasks::Tasks,
 };
@@ -42,7 +43,7 @@ pub struct Gatekeeper {
     authenticator: Arc<Authenticator>,
     keepers: Vec<Arc<KeyKeeper>>,
     inquiry: Option<Inquiry>,
-    failures: Failures,
+    failures: Arc<Failures>,
     journal: Journal,
 }
 
@@ -101,7 +102,7 @@ impl Gatekeeper {
         journal: Journal,
         tasks: &Tasks,
     ) -> Result<Arc<Self>, GuardError> {
-        let failures = Failures::new(spec.failures_per_minute);
+        let failures = Arc::new(Failures::new(spec.failures_per_minute));
         let authenticator = Arc::new(Authenticator::new(spec));
         let spec = authenticator.spec();
         let fetcher = Fetcher::new(None)?;
@@ -113,7 +114,7 @@ impl Gatekeeper {
         let inquiry = spec
             .introspection
             .is_some()
-            .then(|| Inquiry::start(&authenticator, fetcher, tasks));
+            .then(|| Inquiry::start(&authenticator, fetcher, &failures, tasks));
         Ok(Arc::new(Self {
             keepers,
             inquiry,
@@ -150,7 +151,7 @@ impl Gatekeeper {
         MetadataEndpoint::new(self.authenticator.spec(), path)
     }
 
-    async fn verdict(&self, brought: &Brought, audiences: &[Arc<str>]) -> Verdict {
+    async fn verdict(&self, brought: &Brought, audiences: &[Arc<str>], address: IpAddr) -> Verdict {
         let presented = brought.presented();
         let judge = |asked| {
             self.authenticator
@@ -164,7 +165,7 @@ impl Gatekeeper {
                 judge(Asked::Again)
             }
             Verdict::NeedsIntrospection => match (&self.inquiry, presented.bearer) {
-                (Some(inquiry), Some(token)) => inquiry.ask(token, audiences).await,
+                (Some(inquiry), Some(token)) => inquiry.ask(token, audiences, address).await,
                 _ => Verdict::Refused(AuthError::Unavailable),
             },
             known @ (Verdict::Proved(_) | Verdict::Refused(_)) => known,
@@ -205,7 +206,8 @@ impl Guard {
             Verdict::NeedsKeys(_) | Verdict::NeedsIntrospection => {
                 let post = Arc::clone(post);
                 let wait = async move {
-                    match post.keeper.verdict(&brought, &post.audiences).await {
+                    let keeper = &post.keeper;
+                    match keeper.verdict(&brought, &post.audiences, address).await {
                         Verdict::Proved(identity) => {
                             post.enough(identity, address).map_err(|answer| *answer)
                         }
@@ -245,10 +247,19 @@ impl Post {
     }
 
     fn refuse(&self, error: AuthError, address: IpAddr) -> Response<Body> {
+        let failures = &self.keeper.failures;
         let refusal = match error {
             AuthError::Missing => self.challenge.missing(),
             AuthError::Unavailable => challenge::unavailable(),
-            AuthError::Invalid(check) => match self.keeper.failures.note(address) {
+            AuthError::Crowded => match failures.over(address) {
+                Some(wait) => {
+                    reached(Bound::FailedAuthentications);
+                    challenge::too_many(wait, "not asked about")
+                }
+                // It was another address that had failed, or its minute is over.
+                None => challenge::unavailable(),
+            },
+            AuthError::Invalid(check) => match failures.note(address) {
                 Some(wait) => challenge::too_many(wait, check),
                 None => self.challenge.invalid(check),
             },

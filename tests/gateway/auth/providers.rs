@@ -238,6 +238,31 @@ async fn authn_1_what_can_be_no_token_is_401_and_its_server_is_not_asked_about_i
     assert_eq!(authority.asked(), 2);
 }
 
+// SECURITY AUTHN-8
+#[tokio::test]
+async fn authn_8_an_address_that_fails_too_often_is_429_and_its_tokens_are_asked_about_as_before() {
+    let (_notes, authority, gateway) = scene_with(|spec| {
+        introspected(spec, Duration::from_secs(1));
+        spec.failures_per_minute = 3;
+    })
+    .await;
+    authority.worth("opaque", &active());
+    authority.worth("new", &active());
+    assert_eq!(call(&gateway, "opaque").await.text(), "called t");
+    let wrong: Vec<_> = (0..100).map(|n| format!("wrong-{n}")).collect();
+    let flood = join_all(wrong.iter().map(|token| call(&gateway, token))).await;
+    let of = |status| flood.iter().filter(|it| it.status == status).count();
+    assert_eq!((of(401), of(429)), (3, 97));
+    let asked = authority.asked();
+    eventually("it is asked again about the one that it knows", || async {
+        assert_eq!(call(&gateway, "opaque").await.text(), "called t");
+        (authority.asked() > asked).then_some(())
+    })
+    .await;
+    assert_eq!(call(&gateway, "new").await.text(), "called t");
+    assert_eq!(call(&gateway, "wrong").await.status, 429);
+}
+
 // SECURITY AUTHN-5
 #[tokio::test]
 async fn authn_5_a_token_that_its_server_takes_back_ends_the_streams_that_hang_on_it() {
