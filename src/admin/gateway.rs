@@ -103,6 +103,8 @@ pub struct Reloaded {
     pub restart_needed: bool,
     /// Under which keys it does, such as `upstreams.github`; empty where only their order is another.
     pub restart_keys: Vec<String>,
+    /// What of the policies in force does not fit what is offered now: no file is to blame, and they stay.
+    pub unfit: Vec<Problem>,
 }
 
 /// A change that somebody made on the admin plane, or tried to.

@@ -96,14 +96,15 @@ impl Controls {
         }
     }
 
-    /// Reads the policies again, as a change of their directory does by itself.
+    /// Reads the policies again, as a change of their directory does by itself; says what of those in force does not fit what is
+    /// offered.
     ///
     /// # Errors
     /// Everything that is wrong with them; then those before stay in force.
-    pub(super) async fn reload_policies(&self) -> Result<(), Vec<Problem>> {
+    pub(super) async fn reload_policies(&self) -> Result<Vec<Problem>, Vec<Problem>> {
         match &self.governor {
             Some(governor) => governor.reloaded().await,
-            None => Ok(()),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -145,7 +146,7 @@ impl Controls {
                 }
             }
         };
-        self.reload_policies().await?;
+        let unfit = self.reload_policies().await?;
         let (mut reloaded, mut restart_keys) = (Vec::new(), Vec::new());
         if self.governor.is_some() {
             reloaded.push("policies");
@@ -167,6 +168,7 @@ impl Controls {
             reloaded,
             restart_needed: standing.restart_needed,
             restart_keys,
+            unfit,
         })
     }
 

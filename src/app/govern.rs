@@ -146,10 +146,12 @@ impl Governor {
 
     /// Reads the directory now.
     ///
+    /// What of the set in force does not fit what is offered is no error: no file is to blame, and nothing is kept from what else
+    /// is read again.
+    ///
     /// # Errors
-    /// Everything that is wrong; then the set before stays in force. Where that is the very set that was read, it is what does
-    /// not fit what is offered.
-    fn reload(&self) -> Result<(), Vec<Problem>> {
+    /// Everything that is wrong; then the set before stays in force.
+    fn reload(&self) -> Result<Vec<Problem>, Vec<Problem>> {
         let mut standing = self.standing();
         standing.unfit = None;
         // Before it is read: what is written meanwhile is looked at again.
@@ -191,11 +193,7 @@ impl Governor {
         }
         standing.refused.clear();
         self.hold_against(&mut standing);
-        if standing.misfits.is_empty() {
-            Ok(())
-        } else {
-            Err(standing.misfits.clone())
-        }
+        Ok(standing.misfits.clone())
     }
 
     /// Holds the set in force against what is offered now: upstreams come, and their tools change, when it is in force already. What
@@ -238,11 +236,11 @@ impl Governor {
     ///
     /// # Errors
     /// As [`Governor::reload`].
-    pub(super) async fn reloaded(self: &Arc<Self>) -> Result<(), Vec<Problem>> {
+    pub(super) async fn reloaded(self: &Arc<Self>) -> Result<Vec<Problem>, Vec<Problem>> {
         let own = Arc::clone(self);
         let reload = tokio::task::spawn_blocking(move || own.reload());
         // It ends only with the runtime, and everything with it.
-        reload.await.unwrap_or(Ok(()))
+        reload.await.unwrap_or(Ok(Vec::new()))
     }
 
     /// What is wrong with what was read last, and what of the set in force does not fit what is offered.

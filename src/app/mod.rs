@@ -427,11 +427,12 @@ impl App {
         }
     }
 
-    /// Reads the policies again, as a change of their directory does by itself.
+    /// Reads the policies again, as a change of their directory does by itself; says what of those in force does not fit what is
+    /// offered, which is not of their making.
     ///
     /// # Errors
     /// Everything that is wrong with them; then those before stay in force.
-    pub async fn reload_policies(&self) -> Result<(), Vec<policy::Problem>> {
+    pub async fn reload_policies(&self) -> Result<Vec<policy::Problem>, Vec<policy::Problem>> {
         self.shared.controls.reload_policies().await
     }
 

@@ -171,6 +171,9 @@ async fn again_read(app: &App) {
     match app.reload().await {
         Ok(reloaded) => {
             tracing::info!(reloaded = ?reloaded.reloaded, "read again");
+            for problem in &reloaded.unfit {
+                tracing::warn!("policy: {problem}");
+            }
             if reloaded.restart_needed {
                 tracing::warn!(
                     keys = reloaded.restart_keys.join(", "),

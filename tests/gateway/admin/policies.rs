@@ -1,11 +1,17 @@
 //! What operators are told of policies that cannot be used, or fit no more (SECURITY AUTHZ-3, PRODUCT 9).
 
+use std::sync::Arc;
+
+use serde_json::json;
+use usher::config;
+
 use super::{OPERATOR, Plane, plane, problem};
-use crate::harness::{Gateway, Revision, Upstream, eventually, parse, tool};
+use crate::harness::{Gateway, Revision, Upstream, eventually, tool};
 
 const MODERN: Revision = Revision::V2026_07_28;
 const ALL: &str = "permit(principal, action, resource);";
 const BROKEN: &str = "permit(principal, action";
+const FIVE: &str = r#"permit(principal, action == Action::"call", resource == Tool::"notes_t") when { context.args.n > 5 };"#;
 
 /// A tool whose argument `n` is of this type.
 fn typed(ty: &str) -> String {
@@ -59,10 +65,8 @@ async fn policies_that_do_not_fit_what_comes_are_told_and_stay_in_force() {
     let records = tempfile::tempdir().unwrap();
     let notes = Upstream::http(MODERN).telling().tools([typed("string")]);
     let audit = format!("audit: {{ dir: '{}' }}", records.path().display());
-    let builder = Gateway::of().upstream("notes", &notes).setting(&audit).policies(
-        r#"permit(principal, action == Action::"call", resource == Tool::"notes_t") when { context.args.n > 5 };"#,
-    );
-    let plane = plane(builder).await;
+    let builder = Gateway::of().upstream("notes", &notes).setting(&audit);
+    let plane = plane(builder.policies(FIVE)).await;
     let app = &plane.gateway.app;
     let digest = app.policy_digest();
     let [told] = &eventually("it is told", async || {
@@ -82,14 +86,28 @@ async fn policies_that_do_not_fit_what_comes_are_told_and_stay_in_force() {
             .len(),
         1
     );
-    // Whoever reads them again is told so, and they stay what they are.
+    // Whoever reads them again is told so, and they stay what they are. No file is wrong: limits are taken all the same.
+    let text = format!(
+        "limits: [{{ per: principal, rate: 9/s }}]\nupstreams: {{ notes: {{ {} }} }}\n",
+        notes.place()
+    );
+    app.reloads_from(Arc::new(move || config::of_text(&text)));
     for _ in 0..2 {
-        let answer = plane.done(OPERATOR, "/reload", "{}").await;
-        assert_eq!(problem(&answer), (409, "not_reloaded".into()));
-        assert_eq!(parse(&answer.body)["problems"][0]["line"], 1);
-        assert_eq!(app.reload_policies().await.unwrap_err()[0], *told);
+        let answer = plane.post("/reload", "{}").await;
+        assert_eq!(answer["reloaded"], json!(["policies", "limits"]));
+        assert_eq!(answer["unfit"][0]["line"], 1, "{answer}");
+        assert_eq!(app.limits().len(), 1);
+        assert_eq!(app.reload_policies().await.unwrap()[0], *told);
     }
     assert_eq!((app.policy_digest(), digest.is_empty()), (digest, false));
+    // Another set that does not fit is refused, and limits with it.
+    plane.gateway.rewrite(
+        r#"permit(principal, action == Action::"call", resource == Tool::"notes_t") when { context.args.n > 6 };"#,
+    );
+    let answer = plane.done(OPERATOR, "/reload", "{}").await;
+    assert_eq!(problem(&answer), (409, "not_reloaded".into()));
+    until_noted(&plane, "refused", 1).await;
+    plane.gateway.rewrite(FIVE);
     // The server mends it.
     notes.offer(0, [typed("integer")]);
     notes.announce("tools").await;
@@ -97,10 +115,11 @@ async fn policies_that_do_not_fit_what_comes_are_told_and_stay_in_force() {
         app.policy_problems().is_empty().then_some(())
     })
     .await;
-    plane.post("/reload", "{}").await;
+    let answer = plane.post("/reload", "{}").await;
+    assert_eq!(answer["unfit"], json!([]));
     // And breaks it again.
     notes.offer(0, [typed("string")]);
     notes.announce("tools").await;
     until_noted(&plane, "unfit", 2).await;
-    assert_eq!(noted(&plane, "refused").await, 0);
+    assert_eq!(noted(&plane, "refused").await, 1);
 }
