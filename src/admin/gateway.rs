@@ -103,7 +103,7 @@ pub struct Reloaded {
     pub restart_needed: bool,
     /// Under which keys it does, such as `upstreams.github`; empty where only their order is another.
     pub restart_keys: Vec<String>,
-    /// What of the policies in force does not fit what is offered now: no file is to blame, and they stay.
+    /// What of the policies in force does not fit what is offered now, and which enforced cases they break; they stay.
     pub unfit: Vec<Problem>,
 }
 

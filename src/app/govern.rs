@@ -2,9 +2,9 @@
 //!
 //! Guarantees: a set is put in force whole or not at all (SECURITY AUTHZ-3); what is wrong with one is told with file and line, once
 //! for each state of its files, and the set before stays, also where a case comes out wrong and that is enforced; where the set in
-//! force does not fit what upstreams bring later, that is told, and it stays; a changed directory is in force within a second
-//! (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted (AUTHZ-1), and none at all
-//! counts as such where callers are asked who they are (SECURITY 9).
+//! force does not fit what upstreams bring later, or breaks such a case, that is told, and it stays; a changed directory is in
+//! force within a second (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted
+//! (AUTHZ-1), and none at all counts as such where callers are asked who they are (SECURITY 9).
 //! Deliberately absent: what is wrong, which `policy` says.
 
 use std::{
@@ -20,7 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::{
     audit::journal::{Journal, Kind},
     config::{Plan, PolicyPlan},
-    policy::{Item, Policy, Problem},
+    policy::{Item, Outcome, Policy, Problem},
     snapshot::World,
     tasks::Tasks,
 };
@@ -49,9 +49,11 @@ struct Standing {
     told_of: Look,
     /// The revision of the world that what was read last does not fit.
     unfit: Option<u64>,
+    /// The set in force as it was read last, of which only the cases can be others.
+    read: Option<Policy>,
     /// The revision of the world that the set in force was held against last.
-    held_against: u64,
-    /// What did not fit then.
+    held_against: Option<u64>,
+    /// What did not fit then, and the cases that came out wrong where they are enforced.
     misfits: Vec<Problem>,
 }
 
@@ -90,8 +92,11 @@ pub fn unfit_policies(plan: &PolicyPlan, policy: &Policy, items: Vec<Item>) -> V
 
 /// The cases of a set that do not come out as they say, over what is offered and what they tell of.
 fn broken_cases(plan: &PolicyPlan, policy: &Policy, items: &[Item]) -> Vec<Problem> {
+    told_of(plan, policy.run_cases(items, SystemTime::now()))
+}
+
+fn told_of(plan: &PolicyPlan, outcomes: Vec<Outcome>) -> Vec<Problem> {
     let file = plan.dir.join("cases.yaml").display().to_string();
-    let outcomes = policy.run_cases(items, SystemTime::now());
     let broken = outcomes.into_iter().filter_map(|outcome| {
         let failure = outcome.failure?;
         Some(Problem {
@@ -160,6 +165,9 @@ impl Governor {
         let result = Policy::load(&self.plan.dir).and_then(|policy| {
             let digest = policy.digest();
             if digest == before.policy().policy().digest() {
+                // Its cases may be others.
+                standing.read = Some(policy);
+                standing.held_against = None;
                 return Ok(());
             }
             if self.plan.enforce_cases {
@@ -172,6 +180,7 @@ impl Governor {
             self.world.govern(&policy).inspect_err(|_| {
                 standing.unfit = Some(before.revision);
             })?;
+            standing.read = Some(policy.clone());
             tracing::info!(digest, "other policies are in force");
             self.journal.note(Kind::Policy, |detail| {
                 detail
@@ -197,14 +206,22 @@ impl Governor {
     }
 
     /// Holds the set in force against what is offered now: upstreams come, and their tools change, when it is in force already. What
-    /// does not fit is told; the set stays, since what it cannot be evaluated for is denied.
+    /// does not fit is told; the set stays, since what it cannot be evaluated for is denied. So is a case that it breaks, as the set
+    /// of a start may, of which nobody could know before anything was offered: only a reload is refused for that (PRODUCT 9).
     fn hold_against(&self, standing: &mut Standing) {
         let now = self.world.load();
-        if now.revision == standing.held_against {
+        if standing.held_against == Some(now.revision) {
             return;
         }
-        standing.held_against = now.revision;
-        let misfits = now.policy().problems();
+        standing.held_against = Some(now.revision);
+        let mut misfits = now.policy().problems().to_vec();
+        if self.plan.enforce_cases {
+            let policy = standing.read.as_ref().unwrap_or(now.policy().policy());
+            let mut outcomes = policy.run_cases(&now.items(), SystemTime::now());
+            // Of a case about something that nobody offers now nothing can be said: an upstream may be away.
+            outcomes.retain(|outcome| !outcome.unknown);
+            misfits.extend(told_of(&self.plan, outcomes));
+        }
         if misfits == standing.misfits {
             return;
         }
@@ -212,12 +229,12 @@ impl Governor {
             tracing::info!("the policies fit what is offered again");
         } else {
             tell(
-                misfits,
+                &misfits,
                 "these policies stay in force; calls that they cannot be evaluated for are denied",
             );
-            self.noted(misfits, "unfit");
+            self.noted(&misfits, "unfit");
         }
-        standing.misfits = misfits.to_vec();
+        standing.misfits = misfits;
     }
 
     fn noted(&self, problems: &[Problem], state: &'static str) {
@@ -263,7 +280,7 @@ impl Governor {
                 // What is wrong was told.
                 drop(self.reloaded().await);
                 read.clone_from(&now);
-            } else if self.standing().held_against != self.world.load().revision {
+            } else if self.standing().held_against != Some(self.world.load().revision) {
                 // It validates, which takes a while. It ends only with the runtime, and everything with it.
                 let hold = move || own.hold_against(&mut own.standing());
                 drop(tokio::task::spawn_blocking(hold).await);

@@ -35,7 +35,7 @@ pub(in crate::admin) struct Standing {
     /// How many policies it has.
     count: usize,
     /// What is wrong with what was read last; then the set in force is an older one, or none. And what of the set in force does not
-    /// fit what is offered now; calls that it cannot be evaluated for are denied.
+    /// fit what is offered now; calls that it cannot be evaluated for are denied. And where cases are enforced, those that it breaks.
     problems: Vec<policy::Problem>,
     /// What is strange about the set in force.
     notes: Vec<policy::Problem>,

@@ -22,6 +22,9 @@ pub struct Outcome {
     pub line: usize,
     /// What is otherwise than expected; `None` when nothing is.
     pub failure: Option<String>,
+    /// Whether that is for want of what it is about: none of the items has the name.
+    #[serde(skip)]
+    pub unknown: bool,
 }
 
 impl Policy {
@@ -44,6 +47,7 @@ impl Policy {
             name: case.name.clone(),
             line: case.line,
             failure: case.failure(&prepared, &items, now),
+            unknown: case.subject(&items).is_none(),
         };
         cases.cases.iter().map(outcome).collect()
     }
@@ -55,23 +59,24 @@ impl Policy {
 }
 
 impl Case {
-    fn failure(&self, prepared: &Prepared, items: &[Item], now: SystemTime) -> Option<String> {
+    /// What it is about: kind, upstream and original name.
+    fn subject<'a>(&'a self, items: &'a [Item]) -> Option<(ItemKind, UpstreamId, &'a str)> {
         let kinds = |item: &&Item| item.kind.uses().contains(&self.action) || !self.action.is_use();
         let known = items
             .iter()
             .filter(|item| *item.outward == *self.item)
             .find(kinds);
+        if let Some(item) = known {
+            return Some((item.kind, item.upstream.clone(), &item.local));
+        }
         // A resource need not be listed anywhere: its upstream is that of the prefix.
-        let unlisted = || {
-            let (id, local) = self.item.split_once('+')?;
-            Some((UpstreamId::parse(id)?, local))
-        };
-        let (kind, upstream, local) = match known {
-            Some(item) => (item.kind, item.upstream.clone(), &*item.local),
-            None => match unlisted() {
-                Some((upstream, local)) => (ItemKind::Resource, upstream, local),
-                None => return Some(format!("`{}` is not among the items", self.item)),
-            },
+        let (id, local) = self.item.split_once('+')?;
+        Some((ItemKind::Resource, UpstreamId::parse(id)?, local))
+    }
+
+    fn failure(&self, prepared: &Prepared, items: &[Item], now: SystemTime) -> Option<String> {
+        let Some((kind, upstream, local)) = self.subject(items) else {
+            return Some(format!("`{}` is not among the items", self.item));
         };
         let decided = prepared.decide(&Ask {
             who: &self.who,

@@ -115,6 +115,51 @@ async fn a_change_that_breaks_a_case_is_refused_where_cases_are_enforced() {
     assert_eq!(client.tools().await.len(), 2);
 }
 
+// PRODUCT 9
+#[tokio::test]
+async fn a_set_that_breaks_a_case_is_told_of_where_a_start_puts_it_in_force() {
+    let notes = notes(MODERN);
+    let cases = "cases:\n  - { name: b is hidden, user: ana, call: notes_b, expect: hidden }\n  - { name: c too, user: ana, call: notes_c, expect: hidden }\n";
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .policies(ALL)
+        .enforced_cases(cases)
+        .start()
+        .await;
+    let told = eventually("it is told", async || {
+        let problems = gateway.app.policy_problems();
+        (!problems.is_empty()).then_some(problems)
+    })
+    .await;
+    // Nobody offers what the second is about: of that nothing can be said.
+    let [told] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(told.line, 2, "{told}");
+    assert!(told.message.contains("b is hidden"), "{told}");
+    // Nothing was changed: a reload is not refused, and says so too.
+    let again = gateway.app.reload_policies().await.unwrap();
+    assert_eq!(again, std::slice::from_ref(told));
+    let client = gateway.client_as("ana", MODERN, "{}").await;
+    assert_eq!(client.tools().await, ["notes_a", "notes_b"]);
+    // The case is mended.
+    let file = gateway.policy_dir().join("cases.yaml");
+    std::fs::write(&file, cases.replace("expect: hidden", "expect: allow")).unwrap();
+    assert_eq!(gateway.app.reload_policies().await.unwrap(), []);
+    std::fs::write(&file, cases).unwrap();
+    assert_eq!(gateway.app.reload_policies().await.unwrap().len(), 1);
+    // A set that keeps it mends that too; of one that is new all cases are asked for, so nothing is said of what nobody offers.
+    let (first, _) = cases.rsplit_once("  - ").unwrap();
+    std::fs::write(&file, first).unwrap();
+    let keeps = r#"forbid(principal, action, resource == Tool::"notes_b"); "#;
+    gateway.rewrite(&format!("{keeps}{ALL}"));
+    eventually("it is mended", async || {
+        gateway.app.policy_problems().is_empty().then_some(())
+    })
+    .await;
+    assert_eq!(client.tools().await, ["notes_a"]);
+}
+
 pairings! {
     /// SECURITY AUTHZ-10
     async fn whoever_listens_hears_that_its_own_list_changed_and_of_no_other(pair: Pairing) {
