@@ -66,7 +66,8 @@ pub trait Controls: Send + Sync + 'static {
     /// The configuration in force.
     fn configuration(&self) -> Configured;
 
-    /// Why calls are refused that would be served otherwise, by its reason word: `audit_unavailable`, `overloaded`.
+    /// Why calls are refused that would be served otherwise, by its reason word: `audit_unavailable`, `policy_unusable`,
+    /// `overloaded`.
     fn unready(&self) -> Option<&'static str>;
 
     /// What is wrong with the policies that were read last, and what of those in force does not fit what is offered.

@@ -1,7 +1,7 @@
 //! Health, readiness, metrics, and the gateway at a glance.
 //!
 //! Guarantees: health is a word and nothing else (SECURITY OPS-4); readiness is `503` while calls are not served, or are
-//! refused for want of records or memory; where others
+//! refused for want of records, policies or memory; where others
 //! reach the listener, what is told of upstreams and metrics takes a credential.
 
 use bytes::Bytes;
@@ -21,7 +21,8 @@ type Answer = BoxFuture<'static, Result<Response<Body>, Problem>>;
 pub(super) struct Ready {
     /// `starting`, `serving` or `draining`.
     status: &'static str,
-    /// Why calls are refused although they are served: `audit_unavailable`, `overloaded`; null where they are not.
+    /// Why calls are refused although they are served: `audit_unavailable`; `policy_unusable`, where no set of policies could be
+    /// read since the start; `overloaded`. Null where they are not.
     reason: Option<&'static str>,
     /// The upstreams, in configured order; null without a credential where others reach this listener.
     upstreams: Option<Vec<UpstreamState>>,

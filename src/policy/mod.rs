@@ -135,6 +135,11 @@ impl Policy {
         matches!(self.0, Rules::None)
     }
 
+    /// Whether nothing is permitted because policy is configured and cannot be used.
+    pub const fn denies_everything(&self) -> bool {
+        matches!(self.0, Rules::Deny)
+    }
+
     /// SHA-256 of the set in hexadecimal digits: equal for equal sets. Empty where nothing was loaded.
     pub fn digest(&self) -> &str {
         self.set().map_or("", |set| &set.compiled.digest)

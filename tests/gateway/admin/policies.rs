@@ -6,7 +6,7 @@ use serde_json::json;
 use usher::config;
 
 use super::{OPERATOR, Plane, plane, problem};
-use crate::harness::{Gateway, Revision, Upstream, eventually, tool};
+use crate::harness::{Gateway, Revision, Upstream, eventually, parse, tool};
 
 const MODERN: Revision = Revision::V2026_07_28;
 const ALL: &str = "permit(principal, action, resource);";
@@ -122,4 +122,32 @@ async fn policies_that_do_not_fit_what_comes_are_told_and_stay_in_force() {
     notes.announce("tools").await;
     until_noted(&plane, "unfit", 2).await;
     assert_eq!(noted(&plane, "refused").await, 1);
+}
+
+// SECURITY AUTHZ-1
+#[tokio::test]
+async fn whoever_has_no_policies_that_can_be_used_is_not_ready() {
+    let ready = async |plane: &Plane| {
+        let answer = plane.seen(OPERATOR, "/readyz").await;
+        (answer.status, parse(&answer.body)["reason"].clone())
+    };
+    for spoil in ["missing", "", BROKEN] {
+        let notes = Upstream::http(MODERN).tools([tool("t")]);
+        let builder = Gateway::of().upstream("notes", &notes).policies(spoil);
+        let builder = match spoil {
+            "missing" => builder.missing_policies(),
+            _ => builder,
+        };
+        let plane = plane(builder).await;
+        let unusable = (503, json!("policy_unusable"));
+        assert_eq!(ready(&plane).await, unusable, "{spoil}");
+        std::fs::create_dir_all(plane.gateway.policy_dir()).unwrap();
+        plane.gateway.rewrite(ALL);
+        plane.gateway.app.reload_policies().await.unwrap();
+        assert_eq!(ready(&plane).await, (200, json!(null)), "{spoil}");
+        // A set that is in force already stays.
+        plane.gateway.rewrite(BROKEN);
+        plane.gateway.app.reload_policies().await.unwrap_err();
+        assert_eq!(ready(&plane).await, (200, json!(null)), "{spoil}");
+    }
 }
