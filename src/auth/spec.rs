@@ -1,6 +1,6 @@
 //! What authentication goes by: plain validated values, made from configuration.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 
@@ -66,6 +66,15 @@ impl AuthSpec {
             failures_per_minute: 10,
             limits: ProofLimits::default(),
         }
+    }
+
+    /// How many say who somebody is, each on its own: issuers, whether their tokens are read here or asked about, and whoever signs
+    /// certificates.
+    pub fn authorities(&self) -> usize {
+        let read = self.issuers.iter().map(|one| &*one.issuer);
+        let asked = self.introspection.iter().map(|one| &*one.issuer);
+        let issuers: BTreeSet<&str> = read.chain(asked).collect();
+        issuers.len() + usize::from(self.certificates.is_some())
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     app::{App, UpstreamStatus, unfit_policies},
+    auth::spec::AuthSpec,
     catalog::rules::ToolsetRules,
     config::{Plan, PolicyPlan, Rejected},
     glob,
@@ -62,6 +63,11 @@ pub(super) async fn run(args: Args) -> Ended {
     let governed = plan.policy.clone().zip(policy);
     let summary = summary(&args, &plan, governed.as_ref().map(|(_, policy)| policy));
     notes.extend(noted(&plan));
+    notes.extend(
+        governed
+            .as_ref()
+            .and_then(|(_, policy)| pooled(&plan, policy)),
+    );
     if args.connect {
         return Box::pin(reached(&args, plan, governed, notes, &summary)).await;
     }
@@ -139,6 +145,12 @@ fn noted(plan: &Plan) -> Vec<String> {
         )
     }));
     notes
+}
+
+/// That policies go by names which several can give.
+fn pooled(plan: &Plan, policy: &Policy) -> Option<String> {
+    let authorities = plan.auth.as_ref().map_or(0, AuthSpec::authorities);
+    Some(policy.pooled(authorities)?.to_string())
 }
 
 /// Reaches the upstreams, and tells how they are and whether the policies fit what they offer.

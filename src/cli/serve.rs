@@ -16,6 +16,7 @@ use super::{
 use crate::{
     app::{AdminAt, App, AppError, Load, UpstreamStatus},
     audit::sinks::Stream,
+    auth::spec::AuthSpec,
     config::Plan,
     protocol::{Revision, UpstreamId},
     tasks::{Lanes, Tasks},
@@ -79,6 +80,7 @@ pub(super) async fn serve(
     };
     let endpoint = plan.endpoint.clone();
     let who = admitted(&plan);
+    let authorities = plan.auth.as_ref().map_or(0, AuthSpec::authorities);
     let recorded = plan.audit.is_some();
     let sinks = plan.audit.as_ref().map(|audit| &audit.sinks);
     let records_on_stdout = sinks.is_some_and(|sinks| sinks.lines == Some(Stream::Stdout));
@@ -125,6 +127,9 @@ pub(super) async fn serve(
     }
     if let Some(who) = who {
         logs::say(&out::paint(out::DIM, who));
+    }
+    if let Some(note) = app.snapshot().policy().policy().pooled(authorities) {
+        logs::say(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
     }
     if !recorded {
         logs::say(&out::paint(out::DIM, "`audit: off`: nothing is recorded"));

@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Prepared, Problem,
+    Policy, Prepared, Problem,
     class::Classes,
     fit::may_be,
     laid::Items,
@@ -45,6 +45,42 @@ impl Prepared {
         notes.sort();
         notes.dedup();
         notes
+    }
+}
+
+impl Policy {
+    /// Where the set first goes by what somebody is called, or is in, although so many say who somebody is, each on its own, and no
+    /// policy asks which of them did: then any of them can speak for anybody (SECURITY AUTHZ-4).
+    pub fn pooled(&self, authorities: usize) -> Option<Problem> {
+        let compiled = &self.set()?.compiled;
+        let asks = |rule: &Rule| rule.mentions.principal.issuer;
+        if authorities < 2 || compiled.rules.iter().any(asks) {
+            return None;
+        }
+        let mut rules = compiled.rules.iter();
+        let (rule, what) = rules.find_map(|rule| Some((rule, gone_by(rule)?)))?;
+        let message = format!(
+            "`{}` goes by {what}, which each of {authorities} authorities can give to anybody: their names are one pool",
+            rule.name
+        );
+        let hint = "where that matters, ask which: `principal has issuer && principal.issuer == \"https://…\"`";
+        Some(note(compiled, rule, &message).hint(hint))
+    }
+}
+
+/// What a policy goes by of that which an authority says of somebody.
+fn gone_by(rule: &Rule) -> Option<String> {
+    let said = ["User", "Agent", "Group", "Tenant"];
+    let scope = rule.principal.literal().into_iter();
+    let named = scope
+        .chain(&rule.mentions.entities)
+        .find(|(ty, _)| said.contains(&&**ty));
+    let reads = rule.mentions.principal;
+    match named {
+        Some((ty, id)) => Some(format!("{ty}::{:?}", &**id)),
+        None if reads.name => Some("`principal.name`".to_owned()),
+        None if reads.tenant => Some("`principal.tenant`".to_owned()),
+        None => None,
     }
 }
 

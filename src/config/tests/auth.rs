@@ -27,6 +27,24 @@ fn wrong(yaml: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+// SECURITY AUTHZ-4
+#[test]
+fn whoever_says_who_somebody_is_on_its_own_is_counted_once() {
+    let jwt =
+        "jwt: [{ issuer: \"https://id.example.com\" }, { issuer: \"https://ci.example.com\" }]";
+    let asked = "introspection: { url: \"https://id.example.com/ask\", client_id: usher, client_secret: \"${file:secret}\", issuer: \"https://id.example.com\" }";
+    let mtls = "listen: { tls: { cert: \"${file:cert.pem}\", key: \"${file:key.pem}\", client_ca: \"${file:cert.pem}\" } }";
+    let keys = "keys: { file: keys.json, secret: \"${file:secret}\" }";
+    for (yaml, count) in [
+        (format!("auth: {{ {keys}, anonymous: true }}\n"), 0),
+        (format!("auth: {{ {asked}, {keys} }}\n"), 1),
+        (format!("auth: {{ {jwt}, {asked} }}\n"), 2),
+        (format!("{mtls}\nauth: {{ {jwt}, mtls: {{}} }}\n"), 3),
+    ] {
+        assert_eq!(auth(&yaml).authorities(), count, "{yaml}");
+    }
+}
+
 // SECURITY OPS-1
 #[test]
 fn files_that_say_who_is_admitted_are_refused_where_others_may_write_to_them() {

@@ -177,6 +177,49 @@ fn a_review_tells_of_names_that_nothing_has_and_of_policies_that_add_nothing() {
     );
 }
 
+// SECURITY AUTHZ-4
+#[test]
+fn names_that_several_can_give_are_told_unless_a_policy_asks_who_gave_them() {
+    let told = |text: &str, authorities| {
+        let policy = Policy::of(&[("p.cedar", text)]).expect("a set");
+        policy.pooled(authorities).map(|note| note.to_string())
+    };
+    let rest = "permit(principal, action, resource is Prompt);\n";
+    for (policy, what) in [
+        (
+            r#"permit(principal == User::"ana", action, resource);"#,
+            r#"User::"ana""#,
+        ),
+        (
+            r#"permit(principal in Group::"ops", action, resource);"#,
+            r#"Group::"ops""#,
+        ),
+        (
+            r#"permit(principal, action, resource) when { principal in Tenant::"acme" };"#,
+            r#"Tenant::"acme""#,
+        ),
+        (
+            r#"permit(principal == Agent::"bot", action, resource);"#,
+            r#"Agent::"bot""#,
+        ),
+        (
+            r#"forbid(principal is User, action, resource) unless { principal.name like "*@acme.example" };"#,
+            "`principal.name`",
+        ),
+    ] {
+        let text = format!("{rest}{policy}");
+        assert_eq!(told(&text, 1), None, "{policy}");
+        let note = told(&text, 2).expect(policy);
+        assert!(note.starts_with("p.cedar:2:1: "), "{note}");
+        assert!(note.contains(&format!("goes by {what}, ")), "{note}");
+        let asks = r#"forbid(principal is User, action, resource) unless { principal has issuer && principal.issuer == "https://id.example.com" };"#;
+        assert_eq!(told(&format!("{text}\n{asks}"), 2), None, "{policy}");
+    }
+    for text in [rest, r#"permit(principal == Key::"ci", action, resource);"#] {
+        assert_eq!(told(text, 3), None, "{text}");
+    }
+}
+
 #[test]
 fn a_case_that_comes_out_otherwise_is_told_with_its_line() {
     let cases = r#"items:
