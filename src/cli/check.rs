@@ -33,7 +33,7 @@ use crate::{
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  usher check                           usher.yaml: keys, values, secrets, certificates; and its policies
+  usher check                           usher.yaml: keys, values, secrets, certificates, files; and its policies
   usher check -c prod.yaml --connect    and reach every upstream
   usher check --json | jq '.problems'
 
@@ -51,7 +51,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    let loaded = args.source.load();
+    let loaded = args.source.examine();
     let policies = policy_dir(&args, loaded.as_ref()).map(|dir| Policy::load(&dir));
     let ((plan, mut notes), policy) = match (loaded, policies.transpose()) {
         (Ok(loaded), Ok(policy)) => (loaded, policy),

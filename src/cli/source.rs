@@ -1,10 +1,10 @@
 //! Where a command's configuration comes from, and how its problems are told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
     cli::{logs, out},
-    config::{self, Colour, Plan, Rejected},
+    config::{self, Colour, Plan, Rejected, Vars},
 };
 
 /// The file that is read if none is named.
@@ -44,10 +44,22 @@ impl Source {
 
     /// Reads and checks it, with notes on what is not taken from it.
     pub(super) fn load(&self) -> Result<(Plan, Vec<String>), Rejected> {
+        self.read_by(config::load)
+    }
+
+    /// The same, and looks at what a start would read and at the places where it would write.
+    pub(super) fn examine(&self) -> Result<(Plan, Vec<String>), Rejected> {
+        self.read_by(config::examine)
+    }
+
+    fn read_by(
+        &self,
+        read: fn(&Path, Vars<'_>) -> Result<Plan, Rejected>,
+    ) -> Result<(Plan, Vec<String>), Rejected> {
         let vars = config::process_vars;
         let loaded = match &self.mcp_json {
             Some(path) => config::load_mcp_json(path, &vars),
-            None => config::load(&self.path(), &vars).map(|plan| (plan, Vec::new())),
+            None => read(&self.path(), &vars).map(|plan| (plan, Vec::new())),
         };
         loaded.inspect(|(plan, _)| logs::withhold(plan))
     }

@@ -45,6 +45,17 @@ pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     findings.settle(plan)
 }
 
+/// The same, and looks at what a start would read and at the places where it would write.
+///
+/// # Errors
+/// As [`load`].
+pub fn examine(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
+    let mut findings = problem::Findings::default();
+    let plan =
+        files::gather(path, vars, &mut findings).map(|tree| check::examine(tree, &mut findings));
+    findings.settle(plan)
+}
+
 /// The directory of policies that the configuration at `path` names, whatever else is wrong with it: policies can be worked on
 /// where its secrets are not. The inner `None`: it has no `policy` block. `None`: it cannot be read.
 pub fn policy_dir(path: &Path, vars: Vars<'_>) -> Option<Option<PathBuf>> {

@@ -14,6 +14,7 @@ mod limits;
 mod listen;
 mod pem;
 mod pins;
+mod places;
 pub(super) mod policy;
 mod rules;
 mod sanitize;
@@ -36,7 +37,16 @@ use super::{
 };
 
 /// The plan that `tree` means, with everything wrong with it in `findings`.
-pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
+pub(super) fn check(tree: Node, findings: &mut Findings) -> Plan {
+    checked(tree, findings, false)
+}
+
+/// The same, with what is wrong with the files that a start reads and the places where it writes.
+pub(super) fn examine(tree: Node, findings: &mut Findings) -> Plan {
+    checked(tree, findings, true)
+}
+
+fn checked(mut tree: Node, findings: &mut Findings, places: bool) -> Plan {
     let loaded = Loaded::of(&tree);
     let (raw, struck) = typed::read::<Raw>(&mut tree, findings);
     let mut check = Check {
@@ -96,7 +106,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
     let listens = limits::listens(&mut check, &raw.bounds.subscriptions);
     let memory = limits::memory(&mut check, &raw.bounds, listen.bounds.body_bytes);
     let telemetry = telemetry::telemetry(&mut check, raw.telemetry);
-    Plan {
+    let mut plan = Plan {
         audit,
         telemetry,
         loaded,
@@ -118,8 +128,13 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         memory,
         door,
         asking,
-        confided: check.confided,
+        confided: Vec::new(),
+    };
+    if places {
+        places::look(&mut check, &plan);
     }
+    plan.confided = check.confided;
+    plan
 }
 
 /// What every rule needs.

@@ -45,6 +45,63 @@ fn whoever_says_who_somebody_is_on_its_own_is_counted_once() {
     }
 }
 
+// PRODUCT 3
+#[test]
+fn files_that_a_start_could_not_use_are_told_to_whoever_asks_for_all() {
+    let both = "auth: { jwt: [{ issuer: ci, audience: [usher], jwks_file: jwks.json }], keys: { file: keys.json, secret: \"${file:secret}\" } }\n";
+    let key = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+    let (jwks, keys) = ("auth.jwt[0].jwks_file", "auth.keys.file");
+    for (set, file, wrong) in [
+        (None, None, &[jwks][..]),
+        (Some(key), None, &[]),
+        (Some(key), Some(r#"{"keys":[]}"#), &[]),
+        (Some("{\"keys\":[]}"), Some("garbage"), &[jwks, keys]),
+        (Some("garbage"), Some("{}"), &[jwks, keys]),
+    ] {
+        let files = files(both);
+        for (name, text) in [("jwks.json", set), ("keys.json", file)] {
+            if let Some(text) = text {
+                files.add(name, text);
+            }
+        }
+        // Who reads it to make keys, or again, is not kept from that.
+        drop(files.plan());
+        assert_eq!(files.examined(), wrong, "{set:?} {file:?}");
+    }
+    // Of one that others may write to nothing else is told.
+    let files = files(both);
+    files.add("jwks.json", key);
+    files.add_with_mode("keys.json", "garbage", 0o602);
+    assert_eq!(files.examined(), [keys]);
+}
+
+// PRODUCT 3
+#[test]
+fn places_where_a_start_could_not_write_are_told_to_whoever_asks_for_all() {
+    let yaml = "\
+audit: { dir: records }
+state: { dir: state }
+connections: { store: store, keys: [\"${file:secret}\"] }
+upstreams: { a: { url: \"https://a.example/mcp\", auth: { authorization_code: {} } } }
+";
+    let all = ["audit.dir", "state.dir", "connections.store"];
+    // What is not there is made.
+    assert_eq!(files(yaml).examined(), [""; 0]);
+    let found = files(yaml);
+    for name in ["records", "state", "store"] {
+        found.add(name, "a file");
+    }
+    assert_eq!(found.examined(), all);
+    let open = files(yaml);
+    for (name, mode) in [("records", 0o755), ("state/pins", 0o770), ("store", 0o750)] {
+        let place = open.path(name);
+        fs::create_dir_all(&place).expect("made");
+        fs::set_permissions(&place, fs::Permissions::from_mode(mode)).expect("mode set");
+    }
+    assert_eq!(open.examined(), all[1..]);
+    drop(open.plan());
+}
+
 // SECURITY OPS-1
 #[test]
 fn files_that_say_who_is_admitted_are_refused_where_others_may_write_to_them() {

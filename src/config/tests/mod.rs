@@ -61,6 +61,15 @@ impl Files {
         }
     }
 
+    /// The path of each problem, files and places of a start among them.
+    pub(super) fn examined(&self) -> Vec<String> {
+        let problems = match examine(&self.path("usher.yaml"), &vars) {
+            Ok(_) => Vec::new(),
+            Err(rejected) => rejected.problems,
+        };
+        problems.into_iter().map(|problem| problem.path).collect()
+    }
+
     pub(super) fn rejected(&self) -> Rejected {
         self.load().expect_err("a problem")
     }

@@ -202,7 +202,11 @@ fn mark(file: &Path) -> Mark {
     ])
 }
 
-fn read(file: &Path) -> Result<KeyFile, String> {
+/// The keys in a file; none where there is none yet.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn read(file: &Path) -> Result<KeyFile, String> {
     match std::fs::metadata(file) {
         Ok(metadata) if metadata.len() > MAX_BYTES => return Err("more than 64 MiB".to_owned()),
         Ok(metadata) => kept_to_ourselves(&metadata)?,

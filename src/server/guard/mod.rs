@@ -30,8 +30,9 @@ use crate::{
 };
 
 pub use failures::Failures;
-pub use key_file::{last_used, replace};
+pub use key_file::{last_used, read as key_file, replace};
 pub use metadata::{MetadataEndpoint, path as metadata_path};
+pub use refresh::key_set;
 
 use brought::Brought;
 use challenge::{Challenge, Refusal};

@@ -178,7 +178,10 @@ impl KeyKeeper {
         let limits = &self.authenticator.spec().limits;
         let address = match &spec.keys {
             KeySource::File(path) => {
-                return set(read(path.clone(), limits.key_set_bytes).await?, limits);
+                let (path, limits) = (path.clone(), *limits);
+                let reading = tokio::task::spawn_blocking(move || key_set(&path, &limits));
+                let read = reading.await.map_err(|error| error.to_string())?;
+                return read.map(Looked::Set);
             }
             KeySource::Url(address) => address.clone(),
             KeySource::Discovered(at) => {
@@ -227,7 +230,7 @@ impl KeyKeeper {
             .map_err(|error| error.to_string())?;
         let (looked, tag) = match document.status.as_u16() {
             304 if tag.is_some() => (Looked::Same, document.etag.or(tag)),
-            200 => (set(document.body, limits)?, document.etag),
+            200 => (Looked::Set(set(document.body, limits)?), document.etag),
             status => return Err(format!("answered with HTTP {status}")),
         };
         state.tag = tag.map(|tag| (address, tag));
@@ -243,9 +246,8 @@ fn count(error: &FetchError, bound: Bound) {
     }
 }
 
-fn set(text: Bytes, limits: &ProofLimits) -> Result<Looked, String> {
-    let keys = KeySet::as_it_is(text, limits);
-    keys.map(Looked::Set).map_err(|error| error.to_string())
+fn set(text: Bytes, limits: &ProofLimits) -> Result<KeySet, String> {
+    KeySet::as_it_is(text, limits).map_err(|error| error.to_string())
 }
 
 /// How long until keys are read again: sooner where they say so, later never. Whoever removes one waits a minute at most for its streams to end (SECURITY AUTHN-5).
@@ -262,13 +264,13 @@ fn pause(spec: &IssuerSpec, has_keys: bool, fresh: Option<Duration>) -> Duration
     }
 }
 
-/// Reads a file of keys, of which no more than a key set may have is taken.
-async fn read(path: std::path::PathBuf, most: usize) -> Result<Bytes, String> {
-    let reading = tokio::task::spawn_blocking(move || bounded(&path, most));
-    reading
-        .await
-        .map_err(|error| error.to_string())?
-        .map_err(|error| error.to_string())
+/// The key set in a file, of which no more than one may have is read.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn key_set(path: &Path, limits: &ProofLimits) -> Result<KeySet, String> {
+    let text = bounded(path, limits.key_set_bytes).map_err(|error| error.to_string())?;
+    set(text, limits)
 }
 
 fn bounded(path: &Path, most: usize) -> std::io::Result<Bytes> {

@@ -1,0 +1,81 @@
+//! What a start reads and where it writes: whether that can be used.
+//!
+//! Looked at for whoever asks whether a configuration is right, and not each time one is read: a gateway that runs has taken hold of
+//! all this, and `usher keys create` is how the first key comes. Read by what reads it then; nothing is made or changed.
+
+use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
+
+use super::{Check, written};
+use crate::{
+    auth::spec::{AuthSpec, KeySource},
+    config::Plan,
+    server::guard,
+};
+
+/// Looks at all of them.
+pub(super) fn look(check: &mut Check<'_>, plan: &Plan) {
+    if let Some(auth) = &plan.auth {
+        keys(check, auth);
+    }
+    let kept = plan.audit.as_ref().filter(|it| it.storage.keeps_files());
+    if let Some(records) = kept.and_then(|audit| audit.directory.as_ref()) {
+        directory(check, &["audit", "dir"], records, 0);
+    }
+    if let Some(pins) = &plan.pins.directory {
+        directory(check, &["state", "dir"], pins, 0o022);
+    }
+    if let Some(store) = &plan.connect.store {
+        directory(check, &["connections", "store"], &store.directory, 0o077);
+    }
+}
+
+/// The files that say who is admitted.
+fn keys(check: &mut Check<'_>, auth: &AuthSpec) {
+    for (index, issuer) in auth.issuers.iter().enumerate() {
+        let KeySource::File(file) = &issuer.keys else {
+            continue;
+        };
+        let index = index.to_string();
+        let path = ["auth", "jwt", &index, "jwks_file"];
+        if let Err(why) = guard::key_set(file, &auth.limits) {
+            let hint = "the keys of the issuer, as it publishes them: `{\"keys\": […]}`";
+            unusable(check, &path, file, &why, hint);
+        }
+    }
+    if let Some(keys) = &auth.keys
+        && let Err(why) = guard::key_file(&keys.file)
+    {
+        let hint = "`usher keys create` makes it: move this one away, or name another";
+        unusable(check, &["auth", "keys", "file"], &keys.file, &why, hint);
+    }
+}
+
+/// A directory that is made where there is none; which others must not use in this way, by the bits of its mode.
+fn directory(check: &mut Check<'_>, path: &[&str], place: &Path, refused: u32) {
+    match fs::metadata(place) {
+        Ok(found) if !found.is_dir() => {
+            let message = format!("`{}` is not a directory", place.display());
+            check.wrong(path, message, "name one, or what is not there yet");
+        }
+        Ok(found) if found.permissions().mode() & refused != 0 => {
+            let (place, mode) = (place.display(), found.permissions().mode() & 0o777);
+            let message = format!("others may use `{place}` (mode {mode:03o})");
+            check.wrong(path, message, format!("chmod 700 {place}"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            let hint = "name a directory that this user may write to";
+            unusable(check, path, place, &error.to_string(), hint);
+        }
+    }
+}
+
+fn unusable(check: &mut Check<'_>, path: &[&str], place: &Path, why: &str, hint: &str) {
+    // That others may write to it is told already.
+    let at = written(path);
+    if !check.findings.problems.iter().any(|told| told.path == at) {
+        let message = format!("`{}` cannot be used: {why}", place.display());
+        check.wrong(path, message, hint);
+    }
+}
