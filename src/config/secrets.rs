@@ -75,6 +75,12 @@ pub(super) fn is_told_by(name: &str, value: &str) -> bool {
     (names_secret(name) && !is_path && !value.is_empty()) || holds_secret(value)
 }
 
+/// Whether the value of this header tells a secret to whoever reads it: called so, or by its look.
+pub(super) fn is_told_in_header(name: &str, value: &str) -> bool {
+    !value.is_empty()
+        && (OwnCredentials::is_one(name, value) || names_secret(name) || holds_secret(value))
+}
+
 /// The secret in one word of a command, which may be the value of the word `before` it.
 pub(super) fn in_word<'t>(before: &'t str, word: &'t str) -> Option<Secret<'t>> {
     if matches!(before, "--header" | "-H")

@@ -31,6 +31,7 @@ use super::{
     loaded::Loaded,
     problem::Findings,
     raw::{ListenTls, Raw},
+    secrets,
     tree::{Node, Origin, Scalar, written},
     typed,
     units::{Secret, Size, Time},
@@ -201,6 +202,13 @@ impl Check<'_> {
                 );
             }
             Some(Origin::Referenced { exposed: None, .. }) | None => {}
+        }
+    }
+
+    /// The same of a header that is sent beside a credential: many hold no secret, and nobody has to say which.
+    fn header(&mut self, path: &[&str], name: &str, value: &str) {
+        if self.is_referenced(path) || secrets::is_told_in_header(name, value) {
+            self.secret(path);
         }
     }
 

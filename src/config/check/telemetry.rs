@@ -192,7 +192,7 @@ pub(super) fn headers(
     let mut all: Vec<(HeaderName, SecretString)> = Vec::new();
     for (name, value) in raw {
         let path = [at, &[name.as_str()]].concat();
-        check.secret(&path);
+        check.header(&path, name, value.0.expose_secret());
         let Ok(header) = HeaderName::try_from(name.as_str()) else {
             check.wrong_key(&path, "not the name of a header", "");
             continue;

@@ -391,7 +391,7 @@ fn headers(check: &mut Check<'_>, key: &str, raw: &Upstream) -> Vec<(HeaderName,
     let mut all: Vec<(HeaderName, SecretString)> = Vec::new();
     for (name, value) in &raw.headers {
         let path = ["upstreams", key, "headers", name.as_str()];
-        check.secret(&path);
+        check.header(&path, name, value.0.expose_secret());
         if let Some(header) = header_name(check, &path, name) {
             if all.iter().any(|(other, _)| *other == header) {
                 check.wrong_key(&path, format!("`{name}` is given twice"), "");

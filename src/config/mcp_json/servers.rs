@@ -395,7 +395,11 @@ impl<'v> Translation<'v> {
                     continue;
                 };
                 let text = self.text(text, server);
-                let value = self.hidden(&text, &entry.key, "headers", server);
+                let value = if secrets::is_told_in_header(&entry.key, &text) {
+                    self.hidden(&text, &entry.key, "headers", server)
+                } else {
+                    text
+                };
                 translated.push(Entry {
                     node: Node::text(entry.node.place, value),
                     ..entry.clone()

@@ -52,6 +52,22 @@ const VSCODE: &str = r#"{
   },
 }"#;
 
+#[test]
+fn headers_that_are_no_secret_are_imported_as_they_are() {
+    let files = Files::new();
+    files.add(
+        "mcp.json",
+        r#"{"mcpServers":{"gh":{"url":"https://gh.example/mcp","headers":{"X-MCP-Toolsets":"repos","Accept-Language":"de","X-Api-Key":"letmein"}}}}"#,
+    );
+    let import = imported(&files, &["mcp.json"]);
+    for told in ["X-MCP-Toolsets: repos", "Accept-Language: de"] {
+        assert!(import.yaml.contains(told), "{}", import.yaml);
+    }
+    assert!(!import.yaml.contains("letmein"), "{}", import.yaml);
+    let names: Vec<&str> = import.exports.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["GH_X_API_KEY"]);
+}
+
 fn imported(files: &Files, names: &[&str]) -> Import {
     let paths: Vec<PathBuf> = names.iter().map(|name| files.path(name)).collect();
     match import(&paths, &vars) {

@@ -65,7 +65,8 @@ pub(in crate::config) struct Sinks {
     pub(in crate::config) stdout: bool,
     /// A receiver of OTLP over HTTP, such as http://127.0.0.1:4318; log records go to its /v1/logs, in JSON. Default: none.
     pub(in crate::config) otlp: Option<String>,
-    /// Headers sent with everything, such as a credential: { authorization: "${env:OTLP_TOKEN}" }.
+    /// Headers sent with everything. A secret among them is a reference: { authorization: "${env:OTLP_TOKEN}" }.
+    #[schemars(with = "BTreeMap<String, String>")]
     pub(in crate::config) otlp_headers: BTreeMap<String, Secret>,
     /// Roots to trust at the receiver instead of the system's, in PEM: "${file:/path}".
     pub(in crate::config) otlp_ca: Option<String>,

@@ -24,7 +24,8 @@ pub(in crate::config) struct Telemetry {
     pub(in crate::config) otlp: Option<String>,
     /// What the receiver speaks: http/protobuf or, in a build with the feature `grpc`, grpc. Default: http/protobuf.
     pub(in crate::config) protocol: Option<OtlpProtocol>,
-    /// Headers sent with everything, such as a credential: { authorization: "${env:OTLP_TOKEN}" }.
+    /// Headers sent with everything. A secret among them is a reference: { authorization: "${env:OTLP_TOKEN}" }.
+    #[schemars(with = "BTreeMap<String, String>")]
     pub(in crate::config) headers: BTreeMap<String, Secret>,
     /// Roots to trust at the receiver instead of the system's, in PEM: "${file:/path}".
     pub(in crate::config) ca: Option<String>,

@@ -43,6 +43,41 @@ fn secrets_in_the_file_itself_are_refused_wherever_secrets_stand() {
 }
 
 #[test]
+fn headers_that_are_no_secret_may_be_written_out_and_all_others_may_not() {
+    let places = [
+        (
+            "upstreams: { a: { url: \"https://a/\", headers: {HEADERS} } }\n",
+            "upstreams.a.headers",
+        ),
+        (
+            "telemetry: { otlp: \"http://127.0.0.1:4318\", headers: {HEADERS} }\n",
+            "telemetry.headers",
+        ),
+        (
+            "audit: { sinks: { otlp: \"http://127.0.0.1:4318\", otlp_headers: {HEADERS} } }\n",
+            "audit.sinks.otlp_headers",
+        ),
+    ];
+    let plain = "{ Accept-Language: de, X-Debug: \"true\", X-MCP-Toolsets: \"repos,issues\", X-Tenant-Id: \"9f8e7d6c5b4a39281706f5e4d3c2b1a0\", X-Empty-Token: \"\" }";
+    let told = [
+        ("Authorization", "Basic dXNlcjpwYXNz"),
+        ("X-Api-Key", "letmein"),
+        ("Cookie", "a=b"),
+        ("X-Anything", MARKER),
+        ("X-Anything", "9f8e7d6c5b4a39281706f5e4d3c2b1a0"),
+        ("X-Place", "https://ana:hunter2@db.example.com/"),
+    ];
+    for (yaml, path) in places {
+        drop(Files::with(&yaml.replace("{HEADERS}", plain)).plan());
+        for (name, value) in told {
+            let problem = only(&yaml.replace("{HEADERS}", &format!("{{ {name}: \"{value}\" }}")));
+            assert_eq!(problem.path, format!("{path}.{name}"), "{value}");
+            assert_eq!(problem.message, "a secret stands in the file itself");
+        }
+    }
+}
+
+#[test]
 fn variables_of_programs_may_be_written_out() {
     drop(Files::with("upstreams: { a: { command: [x], env: { API_TOKEN: literal } } }\n").plan());
 }

@@ -71,7 +71,7 @@ fn what_is_wrong_with_it_is_said_where_it_stands() {
             "out of range",
         ),
         (
-            "otlp: \"http://127.0.0.1:4318\", headers: { x: plain }",
+            "otlp: \"http://127.0.0.1:4318\", headers: { x-token: plain }",
             "headers",
             "in the file itself",
         ),
