@@ -65,7 +65,9 @@ pub(super) async fn serve(
     load: Option<Load>,
     ready: impl AsyncFnOnce(&App, &str),
 ) -> Ended {
-    let signals = Stop::listen().and_then(|stop| Ok((stop, Again::listen()?)));
+    // With nothing to read again SIGHUP is what it is to any program: its terminal is gone, and it ends.
+    let again = || load.is_some().then(Again::listen).transpose();
+    let signals = Stop::listen().and_then(|stop| Ok((stop, again()?)));
     let (mut stop, mut again) = match signals {
         Ok(signals) => signals,
         Err(error) => {
@@ -136,12 +138,7 @@ pub(super) async fn serve(
     }
     tokio::select! {
         () = stop.asked() => {}
-        () = async {
-            loop {
-                again.asked().await;
-                again_read(&app).await;
-            }
-        } => {}
+        () = read_on(&app, again.as_mut()) => {}
         () = async {
             ready(&app, &url).await;
             if out::notes_to_terminal() {
@@ -169,6 +166,17 @@ fn operators(admin: &AdminAt, to_terminal: bool) -> String {
         false => "; the token of this start is shown on terminals alone: set one with `admin.token` (`openssl rand -hex 32` makes one)".into(),
     });
     format!("operators come in at {scheme}://{}{token}", admin.address)
+}
+
+/// Reads again what can be, each time it is asked for; does not end.
+async fn read_on(app: &App, again: Option<&mut Again>) {
+    if let Some(again) = again {
+        loop {
+            again.asked().await;
+            again_read(app).await;
+        }
+    }
+    std::future::pending().await
 }
 
 /// Reads again what can be. What is wrong with policies is in the log already, as with a change that is found.

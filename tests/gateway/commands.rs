@@ -1,6 +1,11 @@
 //! What `usher call`, `usher prompt` and `usher catalog` say of a running gateway that refuses.
 
-use tokio::process::Command;
+use std::process::Stdio;
+
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
 
 use crate::harness::{Gateway, Heard, PATIENCE, Play, Revision, Upstream, tool, within};
 
@@ -58,6 +63,30 @@ async fn the_catalog_of_a_toolset_that_is_not_there_is_refused_with_these_words(
     let gateway = Gateway::of().upstream("notes", &notes).start().await;
     let refused = said(&gateway, "/mcp/nope", &["catalog"]).await;
     assert!(refused.contains("no toolset or server"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_demo_ends_with_its_terminal() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_usher"))
+        .args(["demo", "--port", "0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let ready = async {
+        while let Some(line) = said.next_line().await.unwrap() {
+            if line.starts_with("usher is ready at ") {
+                return;
+            }
+        }
+        panic!("it ended");
+    };
+    within(PATIENCE, "it is ready", ready).await;
+    let process = nix::unistd::Pid::from_raw(demo.id().unwrap().try_into().unwrap());
+    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGHUP).unwrap();
+    within(PATIENCE, "it ends", demo.wait()).await.unwrap();
 }
 
 #[tokio::test]
