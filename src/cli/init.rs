@@ -1,7 +1,9 @@
 //! `usher init`: a configuration to start from, and policies beside it that permit nobody but the operator.
 
 use std::{
+    fs::DirBuilder,
     io,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -86,7 +88,8 @@ pub(super) fn run(args: &Args) -> Ended {
 }
 
 fn write_policies(dir: &Path, operator: Option<&str>) -> io::Result<()> {
-    std::fs::create_dir(dir)?;
+    // Whatever the mask of this shell: policies in a directory that others may write to are not read (SECURITY OPS-1).
+    DirBuilder::new().mode(0o755).create(dir)?;
     for (name, text) in config::starter_policies(operator) {
         config::write_new(&dir.join(name), &text)?;
     }

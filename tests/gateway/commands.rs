@@ -65,6 +65,30 @@ async fn the_catalog_of_a_toolset_that_is_not_there_is_refused_with_these_words(
     assert!(refused.contains("no toolset or server"), "{refused}");
 }
 
+// SECURITY OPS-1
+#[tokio::test]
+async fn what_init_writes_is_taken_whatever_the_mask_of_the_shell() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = async |mask: &str, arguments: &str| {
+        let mut command = Command::new("sh");
+        let script = format!("umask {mask} && exec \"$0\" {arguments}");
+        command
+            .args(["-c", &script, env!("CARGO_BIN_EXE_usher")])
+            .current_dir(directory.path())
+            .kill_on_drop(true);
+        let ended = within(PATIENCE, "the command ends", command.output()).await;
+        ended.unwrap()
+    };
+    for mask in ["002", "000", "022"] {
+        let place = format!("at-{mask}");
+        std::fs::create_dir(directory.path().join(&place)).unwrap();
+        let init = run(mask, &format!("init {place}/usher.yaml --operator ana")).await;
+        assert!(init.status.success(), "{init:?}");
+        let check = run(mask, &format!("check -c {place}/usher.yaml")).await;
+        assert!(check.status.success(), "{mask}: {check:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_demo_ends_with_its_terminal() {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_usher"))
