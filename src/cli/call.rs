@@ -1,6 +1,6 @@
 //! `usher call`, `usher read`, `usher prompt`: one request, its result, the end.
 
-use std::{io::Read, sync::Arc};
+use std::{collections::HashSet, io::Read, sync::Arc};
 
 use bytes::Bytes;
 use clap::Args;
@@ -135,6 +135,10 @@ pub(super) async fn read(args: ReadArgs) -> Ended {
 
 /// Runs `usher prompt`.
 pub(super) async fn prompt(args: PromptArgs) -> Ended {
+    if let Some(key) = repeated(&args.arguments) {
+        out::problem(&format!("`{}` is given twice", out::tame(key)));
+        return Ended::Misused;
+    }
     let arguments: Vec<(&str, Json)> = args
         .arguments
         .iter()
@@ -278,7 +282,7 @@ fn arguments(text: &str) -> Result<Json, String> {
             .map_err(|error| format!("stdin: {error}"))?;
     }
     let json = Json::parse(Bytes::from(text), &Limits::CLIENT).map_err(|error| {
-        let mut said = format!("the arguments are {error}");
+        let mut said = format!("the arguments cannot be used: {error}");
         if matches!(error, ScanError::Syntax(_)) {
             said.push_str("; write a JSON object, such as ");
             said.push_str(EXAMPLE);
@@ -292,6 +296,13 @@ fn arguments(text: &str) -> Result<Json, String> {
             "the arguments are no JSON object, such as {EXAMPLE}"
         ))
     }
+}
+
+/// The first key that is there already.
+fn repeated(pairs: &[(String, String)]) -> Option<&str> {
+    let mut keys = HashSet::new();
+    let mut all = pairs.iter().map(|(key, _)| key.as_str());
+    all.find(|key| !keys.insert(*key))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -359,6 +370,11 @@ mod tests {
             let said = arguments(wrong).expect_err("no object");
             assert!(said.contains(EXAMPLE), "{said}");
         }
+        let twice = arguments(r#"{"a":1,"a":2}"#).expect_err("a member twice");
+        assert!(
+            twice.starts_with("the arguments cannot be used: a member name is repeated"),
+            "{twice}"
+        );
         let deep = "[".repeat(1_000);
         let said = arguments(&deep).expect_err("too deep");
         assert!(!said.contains(EXAMPLE), "{said}");

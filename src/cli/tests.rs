@@ -85,6 +85,9 @@ async fn commands_end_with_the_code_of_what_happened() {
         run(&["usher", "call", "t", "[]", "-c", &good]).await,
         Ended::Misused
     );
+    let twice = ["usher", "prompt", "p", "city=Oslo", "day=1", "city=Paris"];
+    let place = ["-c", &good];
+    assert_eq!(run(&[&twice[..], &place].concat()).await, Ended::Misused);
     let servers = file("mcp.json");
     let text = r#"{"mcpServers":{"a":{"command":"true"}}}"#;
     crate::config::write_new(servers.as_ref(), text).expect("written");
