@@ -269,10 +269,16 @@ fn revoke(args: &Revoke, spec: &KeysSpec) -> Result<(), String> {
     let now = unix_seconds();
     let mut revoked = None;
     change(&spec.file, |file| {
-        let is_it = |one: &&mut KeyRecord| one.id == args.key || one.name == args.key;
-        let live = |one: &&mut KeyRecord| one.revoked.is_none();
-        let names: Vec<String> = file.keys.iter().map(|one| one.name.clone()).collect();
-        let Some(one) = file.keys.iter_mut().filter(live).find(is_it) else {
+        let is_it = |one: &KeyRecord| one.id == args.key || one.name == args.key;
+        let live = |one: &KeyRecord| one.revoked.is_none();
+        let names = file.keys.iter().filter(|one| live(one));
+        let names: Vec<String> = names.map(|one| one.name.clone()).collect();
+        let known = file.keys.iter().any(is_it);
+        let mut all = file.keys.iter_mut();
+        let Some(one) = all.find(|one| live(one) && is_it(one)) else {
+            if known {
+                return Err(format!("key `{}` is revoked already", args.key));
+            }
             let near = near::near(&args.key, &names);
             let hint = near.first().map_or_else(
                 || "`usher keys list` shows them".to_owned(),
@@ -461,7 +467,8 @@ mod tests {
         assert!(revoke("c1").unwrap_err().contains("did you mean `ci`?"));
         assert_eq!(std::fs::read(&file).unwrap(), before);
         revoke("ci").unwrap();
-        assert!(revoke("ci").is_err());
+        assert_eq!(revoke("ci").unwrap_err(), "key `ci` is revoked already");
+        assert!(!revoke("c1").unwrap_err().contains("did you mean"));
         create("ci").unwrap();
         let mut keys = read(&file).unwrap();
         assert_eq!(keys.keys.len(), 2);
