@@ -133,10 +133,14 @@ fn shown(args: &Args, show: fn(&[Row<'_>])) -> Ended {
     if args.json {
         let all: Vec<Json> = rows.iter().map(as_json).collect();
         out::line(Json::array(&all).as_str());
-    } else if rows.is_empty() {
-        out::note("everything is as it was approved");
-    } else {
+    } else if !rows.is_empty() {
         show(&rows);
+    } else if !records.is_empty() {
+        out::note("everything is as it was approved");
+    } else if !failed {
+        out::note(
+            "nothing has been seen yet: what servers offer is kept once a gateway with this `state.dir` has reached them",
+        );
     }
     if failed { Ended::Failed } else { Ended::Well }
 }

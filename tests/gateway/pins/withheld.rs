@@ -256,7 +256,15 @@ async fn authz_7_what_is_withheld_does_not_exist_for_those_who_would_not_see_it(
 async fn of_what_is_not_known_nobody_is_told_that_it_is_as_it_was_approved() {
     let state = State::of("watch");
     let notes = Upstream::http(Revision::V2026_07_28).tools([tool("steady")]);
-    let _gateway = state.gateway(&notes).start().await;
+    let gateway = state.gateway(&notes);
+    for words in [&["status"][..], &["diff"]] {
+        let output = state.output(words);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {told}");
+        assert!(told.contains("nothing has been seen yet"), "{told}");
+    }
+    assert_eq!(state.usher(&["status", "--json"]), "[]\n");
+    let _gateway = gateway.start().await;
     state.written().await;
     for words in [
         &["status"][..],
