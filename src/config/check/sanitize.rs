@@ -1,6 +1,8 @@
 //! `sanitize:`: actions that fit their direction and their class, and rules that can be run.
 
-use regex::RegexBuilder;
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
 
 use super::{Check, globs, secs};
 use crate::{
@@ -37,7 +39,7 @@ pub(super) fn rules(check: &mut Check<'_>, raw: &Sanitize, upstreams: &Ordered<U
     let brief = (std::time::Duration::from_millis(1), secs(10));
     let mut own = Vec::new();
     for (index, rule) in raw.rules.iter().enumerate() {
-        own.extend(own_rule(check, index, rule, &own));
+        own.extend(own_rule(check, index, rule, &raw.rules[..index]));
     }
     if raw.rules.len() > RULES {
         check.wrong(
@@ -198,23 +200,45 @@ const fn action(word: ActionWord) -> Option<Action> {
     })
 }
 
+/// A rule of one's own, if all of it is right; else everything that is wrong with it.
 fn own_rule(
     check: &mut Check<'_>,
     index: usize,
     raw: &OwnRule,
-    known: &[rules::OwnRule],
+    before: &[OwnRule],
 ) -> Option<rules::OwnRule> {
     let index = index.to_string();
-    let at = |key: &'static str| ["sanitize", "rules", index.as_str(), key];
-    let around = ["sanitize", "rules", index.as_str()];
-    let Some(name) = &raw.name else {
-        check.missing(&around, "a rule without `name`", "such as `project_name`");
-        return None;
+    let index = index.as_str();
+    let around = ["sanitize", "rules", index];
+    let name = match &raw.name {
+        Some(name) => own_name(check, index, name, before),
+        None => {
+            check.missing(&around, "a rule without `name`", "such as `project_name`");
+            None
+        }
     };
-    let Some(pattern) = &raw.pattern else {
-        check.missing(&around, "a rule without `pattern`", "a regular expression");
-        return None;
+    let pattern = match &raw.pattern {
+        Some(pattern) => own_pattern(check, index, pattern),
+        None => {
+            check.missing(&around, "a rule without `pattern`", "a regular expression");
+            None
+        }
     };
+    let action = own_action(check, index, raw.action);
+    Some(rules::OwnRule {
+        name: name?,
+        pattern: pattern?,
+        action: action?,
+    })
+}
+
+fn own_name(
+    check: &mut Check<'_>,
+    index: &str,
+    name: &str,
+    before: &[OwnRule],
+) -> Option<Arc<str>> {
+    let path = ["sanitize", "rules", index, "name"];
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     if !name.starts_with(|first: char| first.is_ascii_lowercase())
@@ -223,36 +247,45 @@ fn own_rule(
         || !name.bytes().all(plain)
     {
         check.wrong(
-            &at("name"),
+            &path,
             "not a name",
             "lower-case letters, `_` and at most 4 digits, 64 characters at most",
         );
         return None;
     }
-    if known.iter().any(|rule| *rule.name == **name) {
+    let taken = |rule: &OwnRule| rule.name.as_deref() == Some(name);
+    if before.iter().any(taken) {
         check.wrong(
-            &at("name"),
+            &path,
             "two rules of one name",
             "each needs a name of its own",
         );
     }
-    let action = match raw.action {
-        None => Action::Redact,
+    Some(name.into())
+}
+
+fn own_action(check: &mut Check<'_>, index: &str, raw: Option<ActionWord>) -> Option<Action> {
+    match raw {
+        None => Some(Action::Redact),
         Some(
             word @ (ActionWord::Flag | ActionWord::Remove | ActionWord::Redact | ActionWord::Block),
-        ) => action(word)?,
+        ) => action(word),
         Some(ActionWord::Off | ActionWord::Neutralise | ActionWord::Quarantine) => {
             check.wrong(
-                &at("action"),
+                &["sanitize", "rules", index, "action"],
                 "not what a rule can do",
                 "`flag`, `remove`, `redact` or `block`",
             );
-            return None;
+            None
         }
-    };
+    }
+}
+
+fn own_pattern(check: &mut Check<'_>, index: &str, pattern: &str) -> Option<Regex> {
+    let path = ["sanitize", "rules", index, "pattern"];
     if pattern.len() > PATTERN {
         check.wrong(
-            &at("pattern"),
+            &path,
             "a pattern that is too long",
             format!("at most {PATTERN} bytes"),
         );
@@ -269,7 +302,7 @@ fn own_rule(
             let last = text.lines().last().unwrap_or_default();
             let last = last.trim_start_matches("error: ");
             check.wrong(
-                &at("pattern"),
+                &path,
                 format!("not a pattern that can be run: {last}"),
                 "no look-around and no back-references; a pattern is linear in the length of the text",
             );
@@ -278,15 +311,11 @@ fn own_rule(
     };
     if pattern.is_match("") {
         check.wrong(
-            &at("pattern"),
+            &path,
             "a pattern that matches nothing at all",
             "it would be found everywhere; ask for at least one character",
         );
         return None;
     }
-    Some(rules::OwnRule {
-        name: name.as_str().into(),
-        pattern,
-        action,
-    })
+    Some(pattern)
 }

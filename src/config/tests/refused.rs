@@ -7,6 +7,40 @@ fn found(line: usize, column: usize, path: &str, message: &str) -> (usize, usize
 }
 
 #[test]
+fn everything_that_is_wrong_with_a_rule_about_content_is_told_at_once() {
+    let yaml = "\
+sanitize:
+  rules:
+    - { name: Bad Name, pattern: \"(\", action: quarantine }
+    - { pattern: \"(?=x)\" }
+    - { name: twice, pattern: \"x*\" }
+    - { name: twice, action: off }
+";
+    let told = lines(yaml);
+    let told: Vec<_> = told
+        .iter()
+        .map(|(line, _, path, _)| (*line, path.as_str()))
+        .collect();
+    let at = |line, rest: &str| (line, format!("sanitize.rules{rest}"));
+    let wanted = [
+        at(3, "[0].name"),
+        at(3, "[0].pattern"),
+        at(3, "[0].action"),
+        at(4, "[1]"),
+        at(4, "[1].pattern"),
+        at(5, "[2].pattern"),
+        at(6, "[3]"),
+        at(6, "[3].name"),
+        at(6, "[3].action"),
+    ];
+    let wanted: Vec<_> = wanted
+        .iter()
+        .map(|(line, path)| (*line, path.as_str()))
+        .collect();
+    assert_eq!(told, wanted);
+}
+
+#[test]
 fn every_problem_is_reported_at_once_with_its_line_and_column() {
     let yaml = "\
 listen:
