@@ -51,9 +51,10 @@ pub(super) fn run(args: &Args) -> Ended {
             out::tame(note)
         ));
     }
-    if !import.exports.is_empty() {
+    let lacking: Vec<_> = import.exports.iter().filter(|it| !it.present).collect();
+    if !lacking.is_empty() {
         out::note("\nbefore it runs, set:");
-        for export in &import.exports {
+        for export in lacking {
             let from = out::paint(out::DIM, &format!("# {}", out::tame(&export.from)));
             out::note(&format!("  export {}=…   {from}", export.name));
         }

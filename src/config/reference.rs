@@ -63,7 +63,7 @@ fn expand(text: &str, base: &Path, vars: Vars<'_>) -> Result<Scalar, (String, St
             return Err(("`${` without `}`".into(), FORMS.into()));
         };
         match inside.split_once(':') {
-            Some(("env", name)) => match vars(name).map(Zeroizing::new) {
+            Some(("env", name)) if !name.is_empty() => match vars(name).map(Zeroizing::new) {
                 Some(value) => out.push_str(&value),
                 None => {
                     return Err((
@@ -72,7 +72,7 @@ fn expand(text: &str, base: &Path, vars: Vars<'_>) -> Result<Scalar, (String, St
                     ));
                 }
             },
-            Some(("file", path)) => {
+            Some(("file", path)) if !path.is_empty() => {
                 let (content, open_to_all) = read(&base.join(path))?;
                 out.push_str(&content);
                 if open_to_all {

@@ -120,11 +120,36 @@ impl de::Error for Fault {
             | Unexpected::StructVariant
             | Unexpected::Other(_) => "text",
         };
+        let expected = in_words(expected);
         Self::new(format!("expected {expected}, found {found}"), "")
     }
 
-    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("expected {expected}"), "")
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let expected = in_words(expected);
+        match found {
+            Unexpected::Signed(number) if number < 0 => {
+                Self::new(format!("expected {expected} that is not negative"), "")
+            }
+            Unexpected::Unsigned(_) | Unexpected::Signed(_) => {
+                Self::new(format!("expected {expected} that is not so large"), "")
+            }
+            Unexpected::Bool(_)
+            | Unexpected::Float(_)
+            | Unexpected::Char(_)
+            | Unexpected::Str(_)
+            | Unexpected::Bytes(_)
+            | Unexpected::Unit
+            | Unexpected::Option
+            | Unexpected::NewtypeStruct
+            | Unexpected::Seq
+            | Unexpected::Map
+            | Unexpected::Enum
+            | Unexpected::UnitVariant
+            | Unexpected::NewtypeVariant
+            | Unexpected::TupleVariant
+            | Unexpected::StructVariant
+            | Unexpected::Other(_) => Self::new(format!("expected {expected}"), ""),
+        }
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
@@ -143,6 +168,15 @@ impl de::Error for Fault {
 
     fn missing_field(field: &'static str) -> Self {
         Self::new(format!("`{field}` is missing"), format!("add `{field}:`"))
+    }
+}
+
+/// What is expected, for people: readers of numbers call themselves by the type that they fill.
+fn in_words(expected: &dyn Expected) -> String {
+    let said = expected.to_string();
+    match said.as_str() {
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number".to_owned(),
+        _ => said,
     }
 }
 

@@ -27,22 +27,34 @@ pub(super) struct Secret(pub(super) SecretString);
 #[derive(Debug, Clone)]
 pub(super) struct Ordered<V>(pub(super) Vec<(String, V)>);
 
+/// Why a text is no time or size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    /// It spells none.
+    Spelling,
+    /// It spells one that nobody can hold.
+    Range,
+}
+
 impl Time {
     /// The time that `text` spells.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = split(text)?;
+        Self::read(text).ok()
+    }
+
+    fn read(text: &str) -> Result<Self, Unread> {
+        let (number, unit) = split(text).ok_or(Unread::Spelling)?;
         let millis = match unit {
             "ms" => 1,
             "s" => 1_000,
             "m" => 60_000,
             "h" => 3_600_000,
             "d" => 86_400_000,
-            _ => return None,
+            _ => return Err(Unread::Spelling),
         };
-        number
-            .checked_mul(millis)
-            .map(Duration::from_millis)
-            .map(Self)
+        let millis = number.and_then(|number| number.checked_mul(millis));
+        let millis = millis.ok_or(Unread::Range)?;
+        Ok(Self(Duration::from_millis(millis)))
     }
 }
 
@@ -65,19 +77,23 @@ impl fmt::Display for Time {
 
 impl Size {
     /// The size that `text` spells.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = split(text)?;
+    #[cfg(test)]
+    fn parse(text: &str) -> Option<Self> {
+        Self::read(text).ok()
+    }
+
+    fn read(text: &str) -> Result<Self, Unread> {
+        let (number, unit) = split(text).ok_or(Unread::Spelling)?;
         let shift = match unit {
             "" | "B" => 0,
             "KiB" => 10,
             "MiB" => 20,
             "GiB" => 30,
-            _ => return None,
+            _ => return Err(Unread::Spelling),
         };
-        number
-            .checked_mul(1 << shift)
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .map(Self)
+        let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        bytes.map(Self).ok_or(Unread::Range)
     }
 }
 
@@ -92,21 +108,23 @@ impl fmt::Display for Size {
     }
 }
 
-fn split(text: &str) -> Option<(u64, &str)> {
+/// The number in front, `None` where it is too large, and what follows it.
+fn split(text: &str) -> Option<(Option<u64>, &str)> {
     let end = text
         .find(|char: char| !char.is_ascii_digit())
         .unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, text[end..].trim_start()))
+    (end > 0).then(|| (text[..end].parse().ok(), text[end..].trim_start()))
 }
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
-            mistake(
+        Self::read(&text).map_err(|why| match why {
+            Unread::Spelling => mistake(
                 "not a time",
                 "write a whole number and `ms`, `s`, `m`, `h` or `d`, such as `60s`",
-            )
+            ),
+            Unread::Range => mistake("a time that is out of range", "a smaller number"),
         })
     }
 }
@@ -114,11 +132,12 @@ impl<'de> Deserialize<'de> for Time {
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
-            mistake(
+        Self::read(&text).map_err(|why| match why {
+            Unread::Spelling => mistake(
                 "not a size",
                 "write a whole number and `B`, `KiB`, `MiB` or `GiB`, such as `16MiB`",
-            )
+            ),
+            Unread::Range => mistake("a size that is out of range", "a smaller number"),
         })
     }
 }

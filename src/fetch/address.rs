@@ -139,7 +139,7 @@ fn parse(text: &str) -> Result<Uri, FetchError> {
     let uri: Uri = text.parse().map_err(|_| bad("not an address"))?;
     match uri.scheme() {
         Some(scheme) if *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS => {}
-        Some(_) => return Err(bad("a scheme other than https")),
+        Some(_) => return Err(bad("neither https nor http")),
         None => return Err(bad("not an absolute address")),
     }
     let authority = uri.authority().ok_or(bad("an address without a host"))?;

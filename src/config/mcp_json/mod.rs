@@ -42,6 +42,8 @@ pub struct Export {
     pub name: String,
     /// Where its value stands now, or what it is for.
     pub from: String,
+    /// Whether the environment has it already, for what refers to it.
+    pub present: bool,
 }
 
 /// Reads a file of another program as a plan, with notes on what it says that we do not do.

@@ -515,7 +515,8 @@ impl<'v> Translation<'v> {
             server.file.display(),
             server.name
         );
-        self.export(&name, from);
+        // What the environment has under that name may be something else.
+        self.export(&name, from, false);
         format!("{scheme}${{env:{name}}}")
     }
 
@@ -560,7 +561,8 @@ impl<'v> Translation<'v> {
             match met {
                 Met::Variable(name) => {
                     let from = format!("{} refers to it", server.file.display());
-                    self.export(&name, from);
+                    let present = (self.vars)(&name).is_some();
+                    self.export(&name, from, present);
                 }
                 Met::Input(id, name) => {
                     let from = server
@@ -572,19 +574,21 @@ impl<'v> Translation<'v> {
                             || format!("the input `{id}`"),
                             |text| format!("the input `{id}`: {text}"),
                         );
-                    self.export(&name, from);
+                    self.export(&name, from, false);
                 }
             }
         }
         text
     }
 
-    fn export(&mut self, name: &str, from: String) {
-        if !self.exports.iter().any(|export| export.name == name) {
-            self.exports.push(Export {
+    fn export(&mut self, name: &str, from: String, present: bool) {
+        match self.exports.iter_mut().find(|export| export.name == name) {
+            Some(export) => export.present &= present,
+            None => self.exports.push(Export {
                 name: name.to_owned(),
                 from,
-            });
+                present,
+            }),
         }
     }
 }

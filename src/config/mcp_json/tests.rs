@@ -53,6 +53,31 @@ const VSCODE: &str = r#"{
 }"#;
 
 #[test]
+fn what_the_environment_has_already_need_not_be_set() {
+    let files = Files::new();
+    files.add(
+        "mcp.json",
+        r#"{"mcpServers":{"a":{"command":"x","args":["${TOKEN}","${NOWHERE}"],"env":{"PORT_TOKEN":"letmein-0123","PORT":"${PORT}"}}}}"#,
+    );
+    let import = imported(&files, &["mcp.json"]);
+    let present = import
+        .exports
+        .iter()
+        .map(|one| (one.name.as_str(), one.present));
+    let mut present: Vec<_> = present.collect();
+    present.sort_unstable();
+    assert_eq!(
+        present,
+        [
+            ("NOWHERE", false),
+            ("PORT", true),
+            ("PORT_TOKEN", false),
+            ("TOKEN", true)
+        ]
+    );
+}
+
+#[test]
 fn headers_that_are_no_secret_are_imported_as_they_are() {
     let files = Files::new();
     files.add(

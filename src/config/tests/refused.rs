@@ -7,6 +7,36 @@ fn found(line: usize, column: usize, path: &str, message: &str) -> (usize, usize
 }
 
 #[test]
+fn what_is_out_of_range_is_told_in_words_and_not_by_what_holds_it() {
+    let upstream = "upstreams: { a: { command: [x], timeout: { start: 9999999999999h } } }\n";
+    for (yaml, message) in [
+        (
+            "bounds: { meters: -1 }\n",
+            "expected a whole number that is not negative",
+        ),
+        (
+            "limits: [{ per: principal, concurrency: -1 }]\n",
+            "expected a whole number that is not negative",
+        ),
+        (
+            "bounds: { meters: [1] }\n",
+            "expected a whole number, found a list",
+        ),
+        (upstream, "a time that is out of range"),
+        (
+            "bounds: { http: { body: 99999999999999999999GiB } }\n",
+            "a size that is out of range",
+        ),
+        (
+            "telemetry: { otlp: \"ftp://x/\" }\n",
+            "neither https nor http",
+        ),
+    ] {
+        assert_eq!(only(yaml).message, message, "{yaml}");
+    }
+}
+
+#[test]
 fn everything_that_is_wrong_with_a_rule_about_content_is_told_at_once() {
     let yaml = "\
 sanitize:

@@ -186,7 +186,9 @@ fn references_that_lead_nowhere_say_what_is_missing() {
     assert!(message("${file:none}").contains("cannot be read"));
     assert_eq!(message("${HOME}"), "`${HOME}` is no reference");
     assert_eq!(message("${env:TOKEN"), "`${` without `}`");
-    assert_eq!(message("${cmd:id}"), "`${cmd:id}` is no reference");
+    for none in ["${cmd:id}", "${env:}", "${file:}"] {
+        assert_eq!(message(none), format!("`{none}` is no reference"));
+    }
 }
 
 #[test]
