@@ -7,7 +7,10 @@ use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
 
 use super::{Check, written};
 use crate::{
-    auth::spec::{AuthSpec, KeySource},
+    auth::{
+        BadKeySet,
+        spec::{AuthSpec, KeySource},
+    },
     config::Plan,
     server::guard,
 };
@@ -37,7 +40,9 @@ fn keys(check: &mut Check<'_>, auth: &AuthSpec) {
         };
         let index = index.to_string();
         let path = ["auth", "jwt", &index, "jwks_file"];
-        if let Err(why) = guard::key_set(file, &auth.limits) {
+        let none = BadKeySet::Nothing.to_string();
+        let read = guard::key_set(file, &auth.limits);
+        if let Err(why) = read.and_then(|keys| if keys.is_empty() { Err(none) } else { Ok(()) }) {
             let hint = "the keys of the issuer, as it publishes them: `{\"keys\": […]}`";
             unusable(check, &path, file, &why, hint);
         }
