@@ -14,6 +14,7 @@ use tokio::{
     process::{Child, Command},
     time::{Duration, timeout},
 };
+use usher::metrics::state::STATES;
 
 use crate::{
     client::{peers, venv},
@@ -25,19 +26,46 @@ const PATIENCE: &str = "60";
 
 #[tokio::test]
 async fn alerts_ring_when_they_are_to_and_at_no_other_time() {
-    for check in [
-        ["check", "config", "prometheus.yaml"],
-        ["test", "rules", "alerts_test.yaml"],
+    for (check, file) in [
+        (["check", "config"], "prometheus.yaml"),
+        (["test", "rules"], "alerts_test.yaml"),
     ] {
-        let checked = Command::new(tool("promtool"))
-            .args(check)
-            .current_dir(deploy().join("prometheus"))
-            .output()
-            .await
-            .expect("it runs");
-        let said = [checked.stdout, checked.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        assert!(checked.status.success(), "{check:?}\n{said}");
+        promtool(&check, &deploy().join("prometheus").join(file)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_board_tells_the_state_of_an_upstream_at_the_instance_that_is_worst_off() {
+    let mut series = Vec::new();
+    for (upstream, states) in [
+        ("calm", ["ready", "ready"]),
+        ("half", ["away", "ready"]),
+        ("slow", ["ready", "connecting"]),
+        ("off", ["disabled", "disabled"]),
+    ] {
+        for (instance, is) in ["a", "b"].into_iter().zip(states) {
+            for state in STATES {
+                let labels = format!(
+                    r#"job="usher",instance="{instance}",gateway_upstream="{upstream}",usher_state="{state}""#
+                );
+                let value = u64::from(state == is);
+                series.push((format!("usher_upstream_state{{{labels}}}"), value));
+            }
+        }
+    }
+    let expected = [("calm", 2.0), ("half", 0.0), ("slow", 1.0), ("off", 3.0)];
+    let expected = expected.map(|(upstream, value)| {
+        let labels = format!(r#"{{gateway_upstream="{upstream}"}}"#);
+        json!({"labels": labels, "value": value})
+    });
+    let state = panel("State");
+    finds(&query_of(&state, ".*"), &series, &expected).await;
+    let words = &state["fieldConfig"]["defaults"]["mappings"][0]["options"];
+    for (value, word) in ["away", "connecting", "ready", "disabled"]
+        .into_iter()
+        .enumerate()
+    {
+        assert_eq!(words[value.to_string()]["text"], word, "{words}");
     }
 }
 
@@ -62,6 +90,58 @@ async fn every_query_of_the_board_finds_something_in_a_prometheus_that_reads_ush
     let found: Value = serde_json::from_slice(&asked.stdout).expect("JSON");
     assert_eq!(found["missing"], json!([]), "of {}", found["queries"]);
     assert!(found["queries"].as_u64() > Some(30), "{found}");
+}
+
+/// The panel of the board with this title.
+fn panel(title: &str) -> Value {
+    let board = fs::read_to_string(deploy().join("grafana/usher.json")).expect("the board");
+    let mut board: Value = serde_json::from_str(&board).expect("JSON");
+    let panels = board["panels"].as_array_mut().expect("panels");
+    let found = panels.iter_mut().find(|panel| panel["title"] == title);
+    found.expect("a panel").take()
+}
+
+/// Its first query, as Grafana would ask for it where these methods are chosen.
+fn query_of(panel: &Value, methods: &str) -> String {
+    let query = panel["targets"][0]["expr"].as_str().expect("a query");
+    let query = query.replace("$__rate_interval", "5m");
+    query.replace("$upstream", ".*").replace("$method", methods)
+}
+
+/// Has Prometheus ask for `query` ten minutes after it began to see series with these values, each growing by so much a minute if it
+/// is a count.
+async fn finds(query: &str, series: &[(String, u64)], expected: &[Value]) {
+    let series = series.iter().map(|(series, value)| {
+        let values = if series.contains("_count{") {
+            format!("0+{value}x20")
+        } else {
+            format!("{value}x20")
+        };
+        json!({"series": series, "values": values})
+    });
+    let asked = json!({"expr": query, "eval_time": "10m", "exp_samples": expected});
+    let tests = json!({"tests": [{
+        "interval": "1m",
+        "input_series": series.collect::<Vec<_>>(),
+        "promql_expr_test": [asked],
+    }]});
+    let home = TempDir::new().expect("a directory");
+    let file = home.path().join("test.yaml");
+    // JSON is YAML.
+    fs::write(&file, tests.to_string()).expect("written");
+    promtool(&["test", "rules"], &file).await;
+}
+
+async fn promtool(check: &[&str], file: &Path) {
+    let checked = Command::new(tool("promtool"))
+        .args(check)
+        .arg(file)
+        .output()
+        .await
+        .expect("it runs");
+    let said = [checked.stdout, checked.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(checked.status.success(), "{check:?}\n{said}");
 }
 
 /// The binary, with limits of every kind, and with pins. Calls that fail are few a minute, so that some are refused however long
