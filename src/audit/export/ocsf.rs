@@ -331,13 +331,23 @@ fn sort(entry: &Entry) -> &'static str {
 
 /// Whether something was kept from being done.
 fn is_denied(entry: &Entry) -> bool {
-    entry.decision.as_deref() == Some("deny")
-        || matches!(entry.outcome.as_deref(), Some("denied" | "blocked"))
+    // What did not fit was let by nobody, where no decision is on record, here or in a record of its own.
+    let unfit = || entry.decision.is_none() && entry.stage.as_deref() == Some("both");
+    match entry.outcome.as_deref() {
+        Some("denied" | "blocked") => true,
+        Some("invalid") if unfit() => true,
+        _ => entry.decision.as_deref() == Some("deny"),
+    }
+}
+
+/// Whether a call that ended so did what it was to do; one that asks its user something goes on with the answer.
+pub(super) fn is_success(outcome: &str) -> bool {
+    matches!(outcome, "ok" | "input_required")
 }
 
 fn status(entry: &Entry) -> (u32, &'static str) {
     match (entry.outcome.as_deref(), entry.decision.as_deref()) {
-        (Some("ok"), _) => (1, "Success"),
+        (Some(outcome), _) if is_success(outcome) => (1, "Success"),
         (Some(_), _) | (None, Some("deny")) => (2, "Failure"),
         (None, _) => (0, "Unknown"),
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     nanos,
-    ocsf::{code, message},
+    ocsf::{code, is_success, message},
 };
 use crate::{
     audit::{chain::Line, entry::Entry},
@@ -131,7 +131,7 @@ impl Record {
         let parsed = Line::parse(line)?;
         let entry = Entry::parse(parsed.event)?;
         let time = nanos(&entry.time).to_string();
-        let failed = matches!(entry.outcome.as_deref(), Some(outcome) if outcome != "ok")
+        let failed = entry.outcome.as_deref().is_some_and(|it| !is_success(it))
             || entry.decision.as_deref() == Some("deny");
         let (severity_number, severity_text) = if failed { (13, "WARN") } else { (9, "INFO") };
         Some(Self {

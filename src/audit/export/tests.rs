@@ -9,47 +9,13 @@ use serde_json::Value;
 
 use super::*;
 use crate::audit::{
+    canonical::Object,
     chain::{Origin, Place, link},
-    log::event,
+    log::{Event, event},
 };
 
-/// Lines of a decision, an outcome, a denial and a checkpoint.
+/// Lines of a decision, an outcome, a denial and a start.
 fn lines() -> Vec<Vec<u8>> {
-    let origin = Origin {
-        node: "node-1".to_owned(),
-        boot: "3f9a".to_owned(),
-    };
-    let who = |who: &mut crate::audit::canonical::Object<'_>| {
-        who.text("client", "agent-7")
-            .texts("groups", ["ops"], 9)
-            .text("issuer", "https://id.example")
-            .text("name", "ana");
-    };
-    let to = |to: &mut crate::audit::canonical::Object<'_>| {
-        to.text("exposed", "notes_read")
-            .text("name", "read")
-            .text("upstream", "notes");
-    };
-    let call = |stage: &'static str, fill: &dyn Fn(&mut crate::audit::canonical::Object<'_>)| {
-        event(|object| {
-            object.text("address", "192.0.2.7").text("call", "3f9a-1");
-            fill(object);
-            object
-                .object("principal", who)
-                .text("request", r#""request-7""#)
-                .text("revision", "2026-07-28")
-                .text("stage", stage)
-                .object("target", to)
-                .text("time", "2026-11-21T12:00:00.123456789Z")
-                .object("trace", |trace| {
-                    trace
-                        .text("parent", "b7ad6b7169203331")
-                        .text("span", "00f067aa0ba902b7")
-                        .text("trace", "4bf92f3577b34da6a3ce929d0e0e4736");
-                })
-                .number("v", 1);
-        })
-    };
     let events = [
         call("decision", &|object| {
             object
@@ -78,6 +44,60 @@ fn lines() -> Vec<Vec<u8>> {
                 .number("v", 1);
         }),
     ];
+    chained(&events)
+}
+
+/// The line of a call that ended so, of which these are the stage and, where there is one, the decision.
+fn ended(outcome: &str, stage: &'static str, decision: Option<&str>) -> Vec<u8> {
+    let event = call(stage, &|object| {
+        object
+            .maybe("decision", decision)
+            .text("event", "call")
+            .text("method", "tools/call")
+            .text("outcome", outcome);
+    });
+    chained(&[event]).remove(0)
+}
+
+/// A record of a call at this stage, with what else there is to tell.
+fn call(stage: &'static str, fill: &dyn Fn(&mut Object<'_>)) -> Event {
+    let who = |who: &mut Object<'_>| {
+        who.text("client", "agent-7")
+            .texts("groups", ["ops"], 9)
+            .text("issuer", "https://id.example")
+            .text("name", "ana");
+    };
+    let to = |to: &mut Object<'_>| {
+        to.text("exposed", "notes_read")
+            .text("name", "read")
+            .text("upstream", "notes");
+    };
+    event(|object| {
+        object.text("address", "192.0.2.7").text("call", "3f9a-1");
+        fill(object);
+        object
+            .object("principal", who)
+            .text("request", r#""request-7""#)
+            .text("revision", "2026-07-28")
+            .text("stage", stage)
+            .object("target", to)
+            .text("time", "2026-11-21T12:00:00.123456789Z")
+            .object("trace", |trace| {
+                trace
+                    .text("parent", "b7ad6b7169203331")
+                    .text("span", "00f067aa0ba902b7")
+                    .text("trace", "4bf92f3577b34da6a3ce929d0e0e4736");
+            })
+            .number("v", 1);
+    })
+}
+
+/// The lines of these records.
+fn chained(events: &[Event]) -> Vec<Vec<u8>> {
+    let origin = Origin {
+        node: "node-1".to_owned(),
+        boot: "3f9a".to_owned(),
+    };
     let mut last = Place::START;
     events
         .iter()
@@ -206,4 +226,42 @@ fn every_record_is_a_log_record_with_the_attributes_of_the_conventions() {
     );
     assert_eq!(attribute(2, "error.type")["stringValue"], "_OTHER");
     assert_eq!(attribute(3, "mcp.method.name"), Value::Null);
+}
+
+/// A call that asks its user something goes on with the answer, and what Usher turns away as unfit is not let through.
+#[test]
+fn a_question_is_no_failure_and_what_did_not_fit_was_not_allowed() {
+    for (outcome, stage, decision, success, allowed) in [
+        ("input_required", "outcome", None, true, true),
+        ("input_required", "both", Some("permit"), true, true),
+        ("tool_error", "outcome", None, false, true),
+        ("invalid", "both", None, false, false),
+        // An upstream said so, or a call had gone on.
+        ("invalid", "outcome", None, false, true),
+        ("invalid", "both", Some("permit"), false, true),
+        ("timeout", "both", None, false, true),
+        ("shed", "both", Some("deny"), false, false),
+    ] {
+        let what = format!("{outcome} {stage} {decision:?}");
+        let line = ended(outcome, stage, decision);
+        let mut out = Vec::new();
+        assert!(ocsf(&mut out, &line));
+        let event: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(event["status_id"], if success { 1 } else { 2 }, "{what}");
+        let action = if allowed { "Allowed" } else { "Denied" };
+        assert_eq!(event["action"], action, "{what}");
+
+        let resource = Resource {
+            service: "usher".to_owned(),
+            node: "node-1".to_owned(),
+        };
+        let body = logs(&resource, [line.as_slice()].into_iter());
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let record = &body["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0];
+        let severity = if success { "INFO" } else { "WARN" };
+        assert_eq!(record["severityText"], severity, "{what}");
+        let attributes = record["attributes"].as_array().unwrap();
+        let error = attributes.iter().any(|one| one["key"] == "error.type");
+        assert_ne!(error, success, "{what}");
+    }
 }
