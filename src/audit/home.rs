@@ -162,7 +162,8 @@ impl Home {
             outside,
         )
         .map_err(wrong(&own))?;
-        let auditor = Auditor::new(recorder, &digest, spec.rules.clone(), config.clone(), scrub);
+        let rules = spec.rules.clone();
+        let auditor = Auditor::new(recorder, &digest, rules, config.clone(), Arc::clone(&scrub));
         let journal = auditor.journal().clone();
         journal.note(Kind::Start, |detail| {
             if !config.is_empty() {
@@ -174,7 +175,7 @@ impl Home {
         // A sink that is new begins with this start.
         let first = recovered.map_or(0, |recovered| recovered.last.seq);
         let sinks = if keeps {
-            spec.sinks.start(&own, first, &node)?
+            spec.sinks.start(&own, first, &node, &scrub)?
         } else {
             Vec::new()
         };

@@ -29,7 +29,10 @@ use super::{
     export::Resource,
     follow::{Batch, Follower},
 };
-use crate::fetch::{Address, Fetcher};
+use crate::{
+    fetch::{Address, Fetcher},
+    findings::Scrub,
+};
 
 /// How often it is looked for new records.
 const LOOK: Duration = Duration::from_millis(200);
@@ -84,7 +87,8 @@ pub struct SinkError {
 }
 
 impl SinksSpec {
-    /// Starts them all on this node; see [`Sinking::start`]. With a receiver, it has to be called in a runtime.
+    /// Starts them all on this node; see [`Sinking::start`]. With a receiver, it has to be called in a runtime; `scrub` takes out of
+    /// what it says what must not be told.
     ///
     /// # Errors
     /// [`SinkError`].
@@ -93,6 +97,7 @@ impl SinksSpec {
         directory: &Path,
         first: u64,
         node: &str,
+        scrub: &Arc<dyn Scrub>,
     ) -> Result<Vec<Sinking>, SinkError> {
         let wrong = |name: &'static str| move |cause: String| SinkError { name, cause };
         let mut all = Vec::new();
@@ -118,7 +123,7 @@ impl SinksSpec {
                 service: otlp.service.clone(),
                 node: node.to_owned(),
             };
-            let sink = Otlp::new(fetcher, otlp, resource);
+            let sink = Otlp::new(fetcher, otlp, resource, Arc::clone(scrub));
             let started = Sinking::start(directory, first, sink);
             all.push(started.map_err(|error| wrong(error.to_string()))?);
         }
@@ -147,6 +152,14 @@ pub enum Undelivered {
     /// The receiver will never take one of these records: they are sent apart, and the one is left out.
     #[error("{0}")]
     Refused(String),
+    /// The receiver took the batch and threw so many of its records away. It has the others, and is sent nothing once more.
+    #[error("{why}")]
+    Discarded {
+        /// How many.
+        records: u64,
+        /// What it said of that, as it may be told.
+        why: String,
+    },
 }
 
 /// How a sink is, for health and metrics.
@@ -178,6 +191,8 @@ struct State {
     delivery: Delivery,
     /// Whether the last number could not be kept.
     forgetful: bool,
+    /// Whether something of the last batch was thrown away.
+    discarded: bool,
     closing: bool,
     ended: bool,
 }
@@ -298,9 +313,13 @@ impl Shared {
         loop {
             match sink.deliver(batch) {
                 Ok(()) => {
-                    if std::mem::take(&mut self.state().delivery.failing) {
-                        tracing::info!(sink = sink.name(), "audit records are delivered again");
-                    }
+                    self.arrived(sink.name());
+                    self.state().discarded = false;
+                    return true;
+                }
+                Err(Undelivered::Discarded { records, why }) => {
+                    self.arrived(sink.name());
+                    self.discarded(batch, records, &why, sink.name());
                     return true;
                 }
                 Err(Undelivered::Refused(why)) if batch.count() <= 1 => {
@@ -332,6 +351,28 @@ impl Shared {
                     pause = (pause * 2).min(PAUSES.1);
                 }
             }
+        }
+    }
+
+    /// Says that a batch was delivered, when that is news.
+    fn arrived(&self, name: &str) {
+        if std::mem::take(&mut self.state().delivery.failing) {
+            tracing::info!(sink = name, "audit records are delivered again");
+        }
+    }
+
+    /// Counts what was thrown away of a batch, and says it, when nothing was of the batch before: which they are nobody knows.
+    fn discarded(&self, batch: &Batch, records: u64, why: &str, name: &str) {
+        let mut state = self.state();
+        state.delivery.refused += records.min(batch.count() as u64);
+        if !std::mem::replace(&mut state.discarded, true) {
+            tracing::error!(
+                sink = name,
+                records,
+                upto = batch.last,
+                why,
+                "audit records are thrown away by their receiver, and left out there"
+            );
         }
     }
 

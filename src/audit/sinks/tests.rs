@@ -1,15 +1,24 @@
 //! Receivers that are away, that refuse, and that were told before.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::{
+    borrow::Cow,
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpListener},
+    sync::mpsc::{Receiver, Sender, channel},
+};
 
 use super::*;
-use crate::audit::{
-    chain::Line,
-    key::SigningKey,
-    log::{
-        Cuts, Log,
-        testing::{Faulty, Shared as Storage, happened, origin},
+use crate::{
+    audit::{
+        chain::Line,
+        key::SigningKey,
+        log::{
+            Cuts, Log,
+            testing::{Faulty, Shared as Storage, happened, origin},
+        },
     },
+    json::Json,
+    protocol::UpstreamId,
 };
 
 fn log(directory: &Path) -> Log {
@@ -197,6 +206,130 @@ fn a_record_that_is_refused_is_left_out_and_no_other() {
     let all: Vec<u64> = (0..9).map(|_| told.recv_timeout(SOON).unwrap()).collect();
     assert_eq!(all, [1, 2, 3, 5, 6, 7, 8, 9, 10]);
     assert_eq!(sinking.delivery().refused, 1);
+}
+
+/// As OTLP says: what a receiver took it is not sent again, though it throws some of it away.
+#[test]
+fn what_a_receiver_throws_away_is_counted_and_nothing_is_sent_once_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = log(directory.path());
+    for n in 0..9 {
+        log.append(&[happened(n)].into()).unwrap();
+    }
+    let (tried, tries) = channel();
+    let (sinking, _told) = start(directory.path(), 0, move |seqs| {
+        _ = tried.send(seqs.to_vec());
+        let records = if seqs.contains(&4) { 3 } else { u64::MAX };
+        let why = "too odd".to_owned();
+        Err(Undelivered::Discarded { records, why })
+    });
+    until("it is delivered", || sinking.delivery().delivered == 10);
+    assert_eq!(sinking.delivery().refused, 3);
+    assert!(!sinking.delivery().failing);
+    log.append(&[happened(9)].into()).unwrap();
+    until("the next is", || sinking.delivery().delivered == 11);
+    // No more than there were.
+    assert_eq!(sinking.delivery().refused, 4);
+    let tries: Vec<_> = tries.try_iter().flatten().collect();
+    assert_eq!(tries, (1..=11).collect::<Vec<_>>());
+}
+
+/// Hides what a test calls a secret.
+#[derive(Debug)]
+struct Hides;
+
+impl Scrub for Hides {
+    fn content(&self, value: &Json, _: Option<&UpstreamId>, _: Option<&str>) -> Json {
+        value.clone()
+    }
+
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        name.replace("hunter2", "[redacted]").into()
+    }
+
+    fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        id.into()
+    }
+}
+
+/// Answers each request with 200 and the next of these.
+fn receiver(answers: Vec<String>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for answer in answers {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut text = Vec::new();
+            while !text.ends_with(b"]}]}]}") {
+                let mut some = [0; 4_096];
+                let read = socket.read(&mut some).unwrap();
+                text.extend_from_slice(&some[..read]);
+            }
+            let length = answer.len();
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+            socket.write_all((head + &answer).as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn an_answer_that_says_what_was_thrown_away_is_read() {
+    let rejected = |told: &str| format!(r#"{{"partialSuccess":{told}}}"#);
+    let long = "x".repeat(9_000);
+    let cases = [
+        (r#"{}"#.to_owned(), None),
+        (String::new(), None),
+        ("taken".to_owned(), None),
+        (rejected("{}"), None),
+        (rejected(r#"{"rejectedLogRecords":"0"}"#), None),
+        (rejected(r#"{"rejectedLogRecords":-1}"#), None),
+        (rejected(r#"{"errorMessage":"soon no more"}"#), None),
+        (
+            rejected(r#"{"rejectedLogRecords":"2","errorMessage":"token hunter2 is old"}"#),
+            Some((2, "token [redacted] is old".to_owned())),
+        ),
+        (
+            rejected(r#"{"rejectedLogRecords":3}"#),
+            Some((3, String::new())),
+        ),
+        (
+            rejected(&format!(
+                r#"{{"rejectedLogRecords":"1","errorMessage":"{long}"}}"#
+            )),
+            Some((1, "x".repeat(256))),
+        ),
+    ];
+    let answers = cases.iter().map(|(answer, _)| answer.clone()).collect();
+    let to = OtlpSpec {
+        address: Address::configured(&format!("http://{}", receiver(answers)), false).unwrap(),
+        headers: Vec::new(),
+        ca: None,
+        service: "usher".to_owned(),
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = log(directory.path());
+    log.append(&[happened(0)].into()).unwrap();
+    let batch = Follower::after(directory.path(), 0).read(9, 9_000).unwrap();
+    let mut building = tokio::runtime::Builder::new_multi_thread();
+    let runtime = building.worker_threads(1).enable_all().build().unwrap();
+    let resource = Resource {
+        service: "usher".to_owned(),
+        node: "node-1".to_owned(),
+    };
+    let mut sink = {
+        let _inside = runtime.enter();
+        let fetcher = Fetcher::new(None).unwrap();
+        Otlp::new(fetcher, &to, resource, Arc::new(Hides))
+    };
+    for (answer, expected) in cases {
+        let expected = match expected {
+            None => Ok(()),
+            Some((records, why)) => Err(Undelivered::Discarded { records, why }),
+        };
+        assert_eq!(sink.deliver(&batch), expected, "{answer}");
+    }
 }
 
 #[test]
