@@ -281,7 +281,7 @@ impl Log {
     /// Tells what became of a wait.
     ///
     /// # Errors
-    /// When the next segment cannot be begun after a sync that failed; it is tried again with the next record.
+    /// When the next segment cannot be begun after a sync that failed; see [`Log::reopen`].
     pub fn synced(&mut self, syncing: &Syncing, result: &io::Result<()>) -> io::Result<()> {
         let ours = self
             .open
@@ -414,8 +414,12 @@ impl Log {
         }
     }
 
-    /// A segment to write to, where the last one was given up.
-    fn reopen(&mut self) -> io::Result<()> {
+    /// A segment to write to, where the last one was given up and the next could not be begun then: what was not durable is written
+    /// again there.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; it is tried again with the next record, or when this is called.
+    pub fn reopen(&mut self) -> io::Result<()> {
         if self.open.is_some() {
             return Ok(());
         }

@@ -21,7 +21,7 @@ use super::{
 /// How many turns of [`SOON`] a sync may wait for.
 const TURNS: u32 = 9;
 /// How often it is tried again to write where writing fails.
-const AGAIN: Duration = Duration::from_millis(250);
+pub(super) const AGAIN: Duration = Duration::from_millis(250);
 /// How often in a row it is tried to make the same durable in a new segment, before a pause.
 const SYNCS: u32 = 8;
 /// How often it is looked how full the disk is, at most.
@@ -173,8 +173,16 @@ impl Shared {
         let mut failed = 0;
         loop {
             let (syncing, written, bytes) = {
-                let log = self.log();
+                let mut log = self.log();
+                // Where no segment could be begun for it when the last one was given up, nobody may come to write.
+                let again = log.reopen();
                 let mut queue = self.queue();
+                if let Err(error) = again {
+                    queue.dirty = true;
+                    self.failed(&mut queue, Some(&error));
+                    self.wake(&mut queue);
+                    return;
+                }
                 let Some(syncing) = log.syncing() else {
                     (queue.dirty, queue.unsynced) = (false, 0);
                     return;
@@ -200,6 +208,7 @@ impl Shared {
             if next.is_err() || failed >= SYNCS {
                 // Nor can it be written anew, or made durable anywhere: later, then.
                 let failure = result.as_ref().err().or(next.as_ref().err());
+                queue.dirty = true;
                 self.failed(&mut queue, failure);
                 self.wake(&mut queue);
                 return;

@@ -455,6 +455,41 @@ fn a_disk_that_never_syncs_refuses_is_not_worn_out_and_serves_again() {
     assert!(calls[2..].iter().all(|call| *call == 2));
 }
 
+/// SECURITY AUD-7: nobody has to come with a record for that.
+#[test]
+fn what_could_not_be_written_again_when_a_sync_failed_is_when_the_disk_is_well() {
+    for durability in [Durability::Strict, Durability::Kernel] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let (recorder, keeper) = start(&disk, directory.path(), durability, Bounds::default());
+        put(&recorder, 0).unwrap();
+        disk.hangs.store(true, Relaxed);
+        recorder.note(&happened(1), None, Weight::Fact);
+        while !recorder.shared.queue().syncing || recorder.shared.queue().written < 2 {
+            thread::yield_now();
+        }
+        // The sync fails, and there is no room for a segment.
+        disk.full.store(true, Relaxed);
+        disk.lying.store(1, Relaxed);
+        disk.hangs.store(false, Relaxed);
+        while !recorder.health().failing {
+            thread::yield_now();
+        }
+        thread::park_timeout(2 * keep::AGAIN);
+        assert!(recorder.health().failing, "{durability:?}");
+        disk.full.store(false, Relaxed);
+        let begun = SystemTime::now();
+        while recorder.health().failing || recorder.lag() > 0 {
+            assert!(begun.elapsed().unwrap() < Duration::from_secs(20));
+            thread::yield_now();
+        }
+        assert!(recorder.is_available(), "{durability:?}");
+        assert_eq!(disk.volatile(), 0, "{durability:?}");
+        assert_eq!(calls(directory.path()), [0, 1], "{durability:?}");
+        drop(keeper);
+    }
+}
+
 fn until(recorder: &Recorder, fill: Fill) {
     while recorder.health().fill != fill {
         thread::yield_now();
