@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Gateway, Role, paging::Query, search::Searches};
+use super::{Gateway, Role, follow::Seats, paging::Query, search::Searches};
 use crate::{json::Json, tasks::Tasks};
 
 /// One request, as operations see it.
@@ -26,7 +26,7 @@ pub(super) struct Bench {
     /// Searches of the audit log.
     pub(super) searches: Searches,
     /// Event streams at once.
-    pub(super) streams: Arc<tokio::sync::Semaphore>,
+    pub(super) streams: Seats,
 }
 
 impl Asked {

@@ -12,12 +12,13 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::{
     Change, Gateway, Role,
     asked::{Asked, Bench},
     credential::Credentials,
+    follow::Seats,
     operation::{Operation, Verb, Who},
     operations::OPERATIONS,
     paging::Query,
@@ -33,8 +34,6 @@ use crate::{
 
 /// Wrong credentials of one address in a minute (SECURITY 6).
 const FAILURES: u32 = 10;
-/// Event streams at once.
-const STREAMS: usize = 64;
 
 /// See the module.
 pub(super) struct Entry {
@@ -63,7 +62,7 @@ impl Entry {
             bench: Arc::new(Bench {
                 searches: Searches::new(tasks.token().clone()),
                 tasks,
-                streams: Arc::new(Semaphore::new(STREAMS)),
+                streams: Seats::default(),
             }),
         }
     }

@@ -191,7 +191,8 @@ fn found(
 pub(in crate::admin) fn follow(asked: Asked) -> Answer {
     let started = reader(&asked).and_then(|reader| {
         let records = Records::from_now_on(reader.directory(), &filter(&asked.query));
-        follow::events(&asked.bench, records.map_err(|error| unreadable(&error))?)
+        let records = records.map_err(|error| unreadable(&error))?;
+        follow::events(&asked.bench, asked.role, records)
     });
     std::future::ready(started).boxed()
 }

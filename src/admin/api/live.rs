@@ -42,7 +42,7 @@ pub(in crate::admin) struct Call<'a> {
 
 pub(in crate::admin) fn follow(asked: Asked) -> Answer {
     let calls = Calls(asked.gateway.feed.watch());
-    std::future::ready(follow::events(&asked.bench, calls)).boxed()
+    std::future::ready(follow::events(&asked.bench, asked.role, calls)).boxed()
 }
 
 struct Calls(Watching);
