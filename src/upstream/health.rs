@@ -23,9 +23,19 @@ const GOOD: Duration = Duration::from_secs(60);
 /// The time in which quick attempts are counted; those beyond the bound come every 60 s.
 const WINDOW: Duration = Duration::from_secs(300);
 
+/// What is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tried {
+    /// To start a process, of which there is a bound (SECURITY 6).
+    Process,
+    /// To connect to a server, which stops nobody from coming back.
+    Connection,
+}
+
 /// How long to wait before each attempt to connect again.
 #[derive(Debug)]
 pub(super) struct Backoff {
+    tried: Tried,
     /// The most quick attempts in [`WINDOW`].
     quick: usize,
     failures: u32,
@@ -33,9 +43,10 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// No attempt yet; at most so many quick ones in five minutes.
-    pub(super) const fn new(quick: usize) -> Self {
+    /// No attempt of this kind yet; at most so many quick ones in five minutes.
+    pub(super) const fn new(tried: Tried, quick: usize) -> Self {
         Self {
+            tried,
             quick,
             failures: 0,
             attempts: VecDeque::new(),
@@ -61,7 +72,9 @@ impl Backoff {
             self.attempts.pop_front();
         }
         let wait = if self.attempts.len() >= self.quick {
-            reached(Bound::StdioRestarts);
+            if self.tried == Tried::Process {
+                reached(Bound::StdioRestarts);
+            }
             LONGEST
         } else {
             LONGEST.min(FIRST * 2_u32.saturating_pow(self.failures.min(6)))
@@ -240,7 +253,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_from_one_second_to_sixty_and_five_in_five_minutes_are_the_most() {
-        let mut backoff = Backoff::new(5);
+        let mut backoff = Backoff::new(Tried::Process, 5);
         let (mut waits, mut noted) = (Vec::new(), Vec::new());
         for _ in 0..8 {
             seen::take();
@@ -262,8 +275,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn attempts_to_connect_wait_as_long_and_are_no_starts_of_a_process() {
+        let mut backoff = Backoff::new(Tried::Connection, 5);
+        seen::take();
+        for _ in 0..5 {
+            tokio::time::advance(backoff.wait()).await;
+        }
+        assert!(backoff.wait() >= LONGEST.mul_f64(0.8));
+        assert!(seen::take().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_connection_that_held_makes_the_next_wait_short() {
-        let mut backoff = Backoff::new(5);
+        let mut backoff = Backoff::new(Tried::Process, 5);
         for _ in 0..3 {
             tokio::time::advance(backoff.wait()).await;
         }

@@ -18,6 +18,7 @@ use super::{
     UpstreamError,
     bell::Bell,
     credentials::{Connected, Credentials},
+    health::{Backoff, Tried},
     own::Own,
     spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec},
 };
@@ -45,6 +46,8 @@ pub(super) struct Terms {
     pub(super) bounds: CatalogBounds,
     /// How much it may say.
     pub(super) peer: PeerBounds,
+    /// What is tried to come to it.
+    tried: Tried,
     /// Its share of work at once.
     pub(super) gate: Gate,
     /// The tokens for it, where they are got by a grant.
@@ -100,6 +103,10 @@ impl Terms {
                 Endpoint::Stdio(_) => spec.timeouts.start,
                 Endpoint::Http(_) => spec.timeouts.connect,
             },
+            tried: match spec.endpoint {
+                Endpoint::Stdio(_) => Tried::Process,
+                Endpoint::Http(_) => Tried::Connection,
+            },
             bounds,
             peer: spec.bounds,
             gate: Gate::new(spec.concurrency, spec.queue),
@@ -110,6 +117,11 @@ impl Terms {
             desk,
             dropped: AtomicU64::new(0),
         })
+    }
+
+    /// The waits between attempts to come to it, none of which was made yet.
+    pub(super) const fn backoff(&self) -> Backoff {
+        Backoff::new(self.tried, self.peer.restarts)
     }
 
     /// Counts a frame that goes nowhere.

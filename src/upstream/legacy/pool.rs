@@ -127,12 +127,12 @@ struct Attempts {
 }
 
 impl Slot {
-    fn new(offer: Offer, service: bool, restarts: usize) -> Arc<Self> {
+    fn new(offer: Offer, service: bool, terms: &Terms) -> Arc<Self> {
         Arc::new(Self {
             offer,
             live: ArcSwapOption::empty(),
             opening: Arc::new(Mutex::new(Attempts {
-                backoff: Backoff::new(restarts),
+                backoff: terms.backoff(),
                 failed: None,
                 opened: None,
             })),
@@ -145,7 +145,7 @@ impl Slot {
     /// The slot of the gateway's own session.
     pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
         let line = &session.line;
-        let slot = Self::new(line.offer, true, line.terms.peer.restarts);
+        let slot = Self::new(line.offer, true, &line.terms);
         slot.live.store(Some(session));
         slot
     }
@@ -338,7 +338,7 @@ impl Pool {
                 return Err(given_up());
             }
             Entry::Vacant(entry) => {
-                let slot = Slot::new(key.offer, false, self.opening.terms.peer.restarts);
+                let slot = Slot::new(key.offer, false, &self.opening.terms);
                 slot.used.store(self.now(), Ordering::Relaxed);
                 entry.insert(Arc::clone(&slot));
                 slot

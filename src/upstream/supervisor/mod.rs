@@ -92,7 +92,7 @@ impl Supervisor {
                 stale_at: None,
                 own: (shared.terms.credentials.as_ref()).is_some_and(Credentials::lists_are_own),
             },
-            backoff: Backoff::new(shared.spec.bounds.restarts),
+            backoff: shared.terms.backoff(),
             shared,
             probe,
             current: None,
@@ -142,7 +142,7 @@ impl Supervisor {
             let error = UpstreamError::unreached("restarted by an operator");
             self.gone(error, Instant::now());
             self.probe.forget();
-            self.backoff = Backoff::new(self.shared.spec.bounds.restarts);
+            self.backoff = self.shared.terms.backoff();
             // Two of it at once might stand in each other's way.
             if let Some(peer) = peer {
                 drop(timeout(ENDING, peer.close()).await);
