@@ -70,6 +70,31 @@ async fn the_board_tells_the_state_of_an_upstream_at_the_instance_that_is_worst_
 }
 
 #[tokio::test]
+async fn the_board_tells_the_errors_of_the_chosen_methods_and_not_what_a_probe_was_answered() {
+    let series = [
+        ("tools/call", "timeout"),
+        ("prompts/get", "-32603"),
+        ("server/discover", "-32601"),
+    ]
+    .map(|(method, error)| {
+        let labels = format!(
+            r#"job="usher",instance="a",gateway_upstream="notes",mcp_method_name="{method}",error_type="{error}""#
+        );
+        let name = "mcp_client_operation_duration_seconds_count";
+        (format!("{name}{{{labels}}}"), 60)
+    });
+    let found = |error: &str| {
+        let labels = format!(r#"{{gateway_upstream="notes",error_type="{error}"}}"#);
+        json!({"labels": labels, "value": 1.0})
+    };
+    let errors = panel("Errors");
+    let calls = query_of(&errors, "tools/call");
+    finds(&calls, &series, &[found("timeout")]).await;
+    let all = query_of(&errors, ".*");
+    finds(&all, &series, &[found("-32603"), found("timeout")]).await;
+}
+
+#[tokio::test]
 async fn every_query_of_the_board_finds_something_in_a_prometheus_that_reads_usher() {
     let home = TempDir::new().expect("a directory");
     let [clients, operators, queries] = [free_port(), free_port(), free_port()];
