@@ -1,7 +1,7 @@
 //! The auditor: what calls are recorded with, and how much of them is.
 //!
 //! Guarantees: a permission is in the log, as safe as the durability promises, before its call goes on (SECURITY AUD-1), or the
-//! call does not go on (AUD-2); an outcome is never refused, and kept until it can be written; a denial is recorded
+//! call does not go on (AUD-2); an outcome is never refused, and kept until it can be written; a refusal is recorded
 //! whatever the rules say. Digests are keyed, for plain ones of short values can be guessed.
 
 use std::{sync::Arc, time::SystemTime};
@@ -114,8 +114,7 @@ impl Auditor {
     fn ended(&self, of: &Operation, facts: &Facts, ending: &Ending<'_>) {
         let upstream = facts.route.as_ref().map(|(upstream, _)| upstream);
         let level = self.level(of.view(), upstream);
-        let refused = matches!(ending.outcome, End::Denied | End::Blocked | End::Shed);
-        if level == Level::None && !refused {
+        if level == Level::None && !is_refused(facts, ending) {
             return;
         }
         // Kept until it can be written; of calls that were not let in, beyond the bounds, it is counted and told by a gap record.
@@ -153,6 +152,19 @@ impl Auditor {
         let tag = hmac::sign(&self.0.key, bytes);
         // INVARIANT: a tag of SHA-256 has 32 bytes.
         tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+}
+
+/// Whether somebody is told that a call does not go on, which is recorded always: with a reference, by which its record is to be
+/// found.
+fn is_refused(facts: &Facts, ending: &Ending<'_>) -> bool {
+    match ending.outcome {
+        End::Denied | End::Blocked | End::Shed | End::Invalid => true,
+        // Whatever it was, nobody had decided yet.
+        End::ProtocolError | End::Timeout | End::Cancelled | End::Unavailable => {
+            facts.decision == Decision::Pending && ending.reason.is_some()
+        }
+        End::Ok | End::ToolError | End::InputRequired => false,
     }
 }
 

@@ -9,6 +9,7 @@ mod kept;
 mod killed;
 mod lines;
 mod planted;
+mod refused;
 mod unsynced;
 mod withheld;
 
