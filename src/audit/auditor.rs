@@ -273,6 +273,7 @@ mod tests {
             trail: Trail::of(Origin::default()),
             began: Instant::now(),
             params: Json::empty_object(),
+            answers: None,
         }
     }
 
@@ -317,6 +318,7 @@ mod tests {
             definition: None,
             listen: None,
             params: &Json::empty_object(),
+            answers: None,
         };
         let safe = auditor.permit(operation.view(), &permission).unwrap();
         safe.unwrap().await.unwrap();

@@ -2,8 +2,9 @@
 //! What never came to a decision has one record, of both stages at once.
 //!
 //! Guarantees: both name the same call, by the reference that its client is told; what a client wrote is bounded and escaped
-//! (SECURITY AUD-6); arguments are told by size and keyed digest alone, unless a rule says more; no credential is ever
-//! among them, a token least of all (AUD-8). Deliberately absent: when records are written, which the stack says.
+//! (SECURITY AUD-6); arguments are told by size and keyed digest alone, unless a rule says more, and what users answer never
+//! otherwise (PROTOCOL F20); no credential is ever among them, a token least of all (AUD-8). Deliberately absent: when records are
+//! written, which the stack says.
 
 use std::{
     borrow::Cow,
@@ -26,7 +27,7 @@ use crate::{
     },
     findings::{Finding, Scrub},
     json::Json,
-    protocol::{UpstreamId, methods, names::Scope},
+    protocol::{UpstreamId, meta, methods, names::Scope},
     spans::Lead,
     tasks::clock,
 };
@@ -61,6 +62,8 @@ pub struct Operation {
     pub began: Instant,
     /// Its params, as it came: of one that is not let through they are told at its end.
     pub params: Json,
+    /// What a user answered, as it came, where it goes on with that.
+    pub answers: Option<Json>,
 }
 
 /// A moment by both clocks.
@@ -99,6 +102,8 @@ pub struct Permission<'a> {
     pub listen: Option<(&'a [&'a str], &'a [&'a str])>,
     /// The params as they are sent, of which `arguments` are told.
     pub params: &'a Json,
+    /// What a user answered, as far as it may be sent.
+    pub answers: Option<&'a Json>,
 }
 
 /// How a call ended.
@@ -193,6 +198,7 @@ impl Operation {
             trail: call.trail.clone(),
             began: clock::now(),
             params: call.params.clone(),
+            answers: (call.resume.as_ref()).and_then(|resume| resume.responses.clone()),
         }
     }
 
@@ -243,8 +249,11 @@ pub(super) fn decision(
     permission: &Permission<'_>,
 ) -> SystemTime {
     let now = Moment::now();
-    let arguments = arguments_of(permission.params);
+    let arguments = arguments_of(of.method, permission.params);
     address(record, of);
+    let answers = permission.answers.cloned();
+    let answers = answers.or_else(|| answers_in(of.method, permission.params));
+    measured(record, frame, "answers", answers.as_ref());
     if let Some(approved) = permission.approved {
         record.object("approval", |approval| {
             approval
@@ -254,7 +263,7 @@ pub(super) fn decision(
                 .plain("reference", approved.reference);
         });
     }
-    arguments_told(record, frame, arguments.as_ref());
+    measured(record, frame, "arguments", arguments.as_ref());
     record.plain("call", of.id);
     if !frame.config.is_empty() {
         record.text("config", frame.config);
@@ -320,19 +329,27 @@ pub(super) fn outcome(
     // What was never decided is told whole here.
     let whole = facts.decision != Decision::Recorded;
     let denied = facts.denied.as_ref();
-    let arguments = whole.then(|| arguments_of(&remembered.params)).flatten();
+    let params = &remembered.params;
+    let arguments = whole.then(|| arguments_of(of.method, params)).flatten();
+    let answers = || {
+        let answers = remembered.answers.clone();
+        answers.or_else(|| answers_in(of.method, params))
+    };
+    let answers = whole.then(answers).flatten();
     if whole {
         address(record, of);
     }
     // What there is too much of is told by its length: whoever sends more than is taken must not cost more by it.
     let shed = ending.outcome == End::Shed;
-    match &arguments {
-        Some(arguments) if shed => {
-            record.object("arguments", |told| {
-                told.number("bytes", arguments.len() as u64);
-            });
+    for (name, value) in [("answers", &answers), ("arguments", &arguments)] {
+        match value {
+            Some(value) if shed => {
+                record.object(name, |told| {
+                    told.number("bytes", value.len() as u64);
+                });
+            }
+            value => measured(record, frame, name, value.as_ref()),
         }
-        arguments => arguments_told(record, frame, arguments.as_ref()),
     }
     if facts.attempts > 1 {
         record.number("attempts", u64::from(facts.attempts));
@@ -434,18 +451,37 @@ fn decided(facts: &Facts, ending: &Ending<'_>) -> Option<&'static str> {
     }
 }
 
-/// The arguments among these params.
-fn arguments_of(params: &Json) -> Option<Json> {
-    let arguments = params.root().member("arguments")?;
-    Some(params.slice(arguments))
+/// The arguments among these params: of a completion the one that is asked for, and what it depends on.
+fn arguments_of(method: &str, params: &Json) -> Option<Json> {
+    let root = params.root();
+    if method != methods::COMPLETE {
+        return Some(params.slice(root.member("arguments")?));
+    }
+    let argument = params.slice(root.member("argument")?);
+    let Some(context) = root.member("context") else {
+        return Some(argument);
+    };
+    let context = params.slice(context);
+    Some(meta::object_of(&[
+        ("argument", argument),
+        ("context", context),
+    ]))
 }
 
-/// How long arguments are, and which, without a word of them.
-fn arguments_told(record: &mut Object<'_>, frame: &Frame<'_>, arguments: Option<&Json>) {
-    if let Some(arguments) = arguments {
-        record.object("arguments", |told| {
-            told.number("bytes", arguments.len() as u64)
-                .digits("digest", &(frame.digest)(arguments.bytes()));
+/// What a user answered to a task, which stands among the params alone.
+fn answers_in(method: &str, params: &Json) -> Option<Json> {
+    if method != methods::TASKS_UPDATE {
+        return None;
+    }
+    Some(params.slice(params.root().member("inputResponses")?))
+}
+
+/// How long something is, and which, without a word of it.
+fn measured(record: &mut Object<'_>, frame: &Frame<'_>, name: &'static str, value: Option<&Json>) {
+    if let Some(value) = value {
+        record.object(name, |told| {
+            told.number("bytes", value.len() as u64)
+                .digits("digest", &(frame.digest)(value.bytes()));
         });
     }
 }

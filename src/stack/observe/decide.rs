@@ -117,6 +117,8 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
     let route = passage.map(|passage| passage.route());
     let permit = passage.map(|passage| passage.permit());
     let (watched, not_watched) = listened(permitted);
+    let resumed = call.resume.as_ref();
+    let answers = resumed.and_then(|resume| resume.responses.as_ref());
     let safe = auditor.permit(
         View::of(call),
         &Permission {
@@ -127,6 +129,7 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
             definition: authorize::definition(call, snapshot),
             listen: Some((&watched, &not_watched)),
             params: &call.params,
+            answers: answers.or(permitted.brought.as_ref()),
         },
     );
     call.trail.note(|facts| {

@@ -1,6 +1,7 @@
 //! Records: who called what, how it was decided and how it ended, of every call there is (SECURITY 8).
 
 mod answered;
+mod asked;
 mod beside;
 mod command;
 mod delivered;
