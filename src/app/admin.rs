@@ -27,6 +27,7 @@ use crate::{
     limits::LimitRules,
     memory::{Work, process},
     policy::Problem,
+    server::descriptors::are_none_left,
     snapshot::World,
 };
 
@@ -199,7 +200,9 @@ impl admin::Controls for Shared {
         if governed && self.0.world.load().policy().policy().denies_everything() {
             return Some("policy_unusable");
         }
-        (!process().takes(Work::Request)).then_some("overloaded")
+        // SECURITY REL-9
+        let full = !process().takes(Work::Request) || are_none_left();
+        full.then_some("overloaded")
     }
 
     fn policy_problems(&self) -> Vec<Problem> {

@@ -19,6 +19,7 @@ use crate::{
     auth::spec::AuthSpec,
     config::Plan,
     protocol::{Revision, UpstreamId},
+    server::descriptors,
     tasks::{Lanes, Tasks},
 };
 
@@ -61,7 +62,7 @@ pub(super) async fn run(args: Args) -> Ended {
 
 /// Serves `plan`, which `load` reads again; `ready` is called once the endpoint takes connections, with its URL.
 pub(super) async fn serve(
-    plan: Plan,
+    mut plan: Plan,
     load: Option<Load>,
     ready: impl AsyncFnOnce(&App, &str),
 ) -> Ended {
@@ -80,6 +81,8 @@ pub(super) async fn serve(
     } else {
         "http"
     };
+    let (bounds, files) = descriptors::fitted(plan.listen.bounds);
+    let asked = std::mem::replace(&mut plan.listen.bounds, bounds).connections;
     let endpoint = plan.endpoint.clone();
     let who = admitted(&plan);
     let authorities = plan.auth.as_ref().map_or(0, AuthSpec::authorities);
@@ -132,6 +135,12 @@ pub(super) async fn serve(
     }
     if let Some(note) = app.snapshot().policy().policy().pooled(authorities) {
         logs::say(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
+    }
+    if let Some(files) = files {
+        let (note, most) = (out::paint(out::YELLOW, "note"), bounds.connections);
+        logs::say(&format!(
+            "{note}: {files} files may be open here (`ulimit -Hn`), so that at most {most} connections are taken at once, not {asked}"
+        ));
     }
     if !recorded {
         logs::say(&out::paint(out::DIM, "`audit: off`: nothing is recorded"));

@@ -255,6 +255,8 @@ pub enum Bound {
     Connections,
     /// Connections of one peer address.
     ConnectionsPerPeer,
+    /// Files that the system lets the process open: no connection is accepted.
+    Descriptors,
     /// Bytes of messages that are held: streams, requests and connections are refused.
     Memory,
     /// Those that are held for one principal, once half of the budget is held.
@@ -384,7 +386,7 @@ impl From<Full> for Bound {
 
 impl Bound {
     /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
-    const ALL: [(Self, &'static str); 65] = [
+    const ALL: [(Self, &'static str); 66] = [
         (Self::HttpBody, "http.body"),
         (Self::HttpTarget, "http.target"),
         (Self::HttpField, "http.field"),
@@ -392,6 +394,7 @@ impl Bound {
         (Self::HttpFields, "http.fields"),
         (Self::Connections, "http.connections"),
         (Self::ConnectionsPerPeer, "http.connections_per_peer"),
+        (Self::Descriptors, "descriptors"),
         (Self::Memory, "memory"),
         (Self::MemoryPrincipal, "memory.principal"),
         (Self::HandshakeTime, "http.handshake_time"),

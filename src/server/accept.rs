@@ -16,13 +16,14 @@ use std::{
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Routes,
     connection::{self, Protocols, Stop},
+    descriptors,
     gate::Names,
     serve::Site,
     spec::ListenSpec,
@@ -38,6 +39,9 @@ use crate::{
 const BACKLOG: u32 = 4096;
 /// Pause after an error of accepting, which as a rule is a want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often that is told.
+const TOLD_EACH: Duration = Duration::from_secs(30);
 
 /// How long what is answered at the very end has to go out.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -195,6 +199,7 @@ impl Acceptor {
     }
 
     async fn accept(&self) {
+        let mut told: Option<Instant> = None;
         loop {
             if self.total.available_permits() == 0 {
                 metrics::reached(Bound::Connections);
@@ -209,9 +214,19 @@ impl Acceptor {
                 return;
             };
             let (stream, address) = match self.listener.accept().await {
-                Ok(accepted) => accepted,
+                Ok(accepted) => {
+                    descriptors::some_left();
+                    accepted
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "accepting a connection failed");
+                    if descriptors::none_left(&error) {
+                        metrics::reached(Bound::Descriptors);
+                    }
+                    // Anybody can bring it about, many times a second.
+                    if told.is_none_or(|at| at.elapsed() > TOLD_EACH) {
+                        tracing::warn!(%error, "accepting a connection failed; it is tried again");
+                        told = Some(Instant::now());
+                    }
                     sleep(ACCEPT_PAUSE).await;
                     continue;
                 }

@@ -9,6 +9,7 @@ pub mod spec;
 
 mod accept;
 mod connection;
+pub mod descriptors;
 mod forwarded;
 mod frames;
 mod framing;

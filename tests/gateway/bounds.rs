@@ -2,11 +2,18 @@
 //!
 //! Deliberately absent: what is seen beside the code (times, sizes of streams, what is kept), and the listener's own (`edge`).
 
+use std::time::Duration;
+
 use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+    time::timeout,
+};
 
 use crate::harness::{
-    Client, Gateway, Heard, Pairing, Play, Revision, Upstream, parse, reached, resource,
-    text_result, tool,
+    Client, Gateway, Heard, PATIENCE, Pairing, Play, Revision, Served, Upstream, parse, reached,
+    resource, text_result, tool, within,
 };
 
 /// How many values a message has.
@@ -335,4 +342,35 @@ async fn a_check_against_a_schema_takes_the_time_that_was_set_and_no_more() {
     let refused = client.call("notes_t", &list(13_000)).await;
     assert_eq!(refused.tool_error(), "invalid_arguments");
     assert!(reached("catalog.schema_time") > before);
+}
+
+/// SECURITY REL-9: whoever opens connections leaves others some, however few files there may be.
+#[tokio::test]
+async fn rel_9_where_few_files_may_be_open_one_peer_does_not_have_them_all() {
+    let served = Served::start_with_files("audit: off\n", 128).await;
+    let mut held = Vec::new();
+    for _ in 0..200 {
+        held.push(TcpStream::connect(served.address).await.unwrap());
+    }
+    // 64 connections are taken at once, 16 of one peer; the others are closed at once.
+    let mut closed = 0;
+    for stream in &mut held {
+        let ended = timeout(Duration::from_millis(20), stream.read_u8()).await;
+        closed += usize::from(ended.is_ok());
+    }
+    assert!(closed >= 200 - 16, "{closed}");
+    // Somebody else is served meanwhile.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(served.address).await.unwrap();
+    other
+        .write_all(b"GET /nothing HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = [0; 12];
+    within(PATIENCE, "it is answered", other.read_exact(&mut answer))
+        .await
+        .unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 404");
+    drop(held);
 }

@@ -23,6 +23,18 @@ pub(crate) struct Served {
 impl Served {
     /// Starts the program on this configuration, and waits until it listens.
     pub(crate) async fn start(configuration: &str) -> Self {
+        Self::begun(configuration, Command::new(env!("CARGO_BIN_EXE_usher"))).await
+    }
+
+    /// The same where no more than so many files may be open.
+    pub(crate) async fn start_with_files(configuration: &str, files: usize) -> Self {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_usher")]);
+        Self::begun(configuration, command).await
+    }
+
+    async fn begun(configuration: &str, mut command: Command) -> Self {
         let mut file = NamedTempFile::with_suffix(".yaml").unwrap();
         write!(
             file,
@@ -30,7 +42,7 @@ impl Served {
         )
         .unwrap();
         let said = NamedTempFile::new().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_usher"))
+        let mut child = command
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["serve", "-c"])
             .arg(file.path())
