@@ -18,13 +18,9 @@ use crate::{
     stage::Permitted,
 };
 
-/// How servers say that a resource is not there, beside its URI: the SDKs in TypeScript and in Python.
-const SAID: [&str; 4] = [
-    "not found",
-    "unknown resource",
-    "no such resource",
-    "does not exist",
-];
+/// How servers say that a resource is not there, the SDKs among them: words before its URI, or behind it.
+const NONE_BEFORE: [&str; 3] = ["unknown resource", "resource not found", "no such resource"];
+const NONE_BEHIND: [&str; 3] = ["not found", "was not found", "does not exist"];
 
 /// Rewrites URIs on the way back.
 #[derive(Debug)]
@@ -291,9 +287,7 @@ impl Labels {
             error.code,
             codes::INVALID_PARAMS | codes::INTERNAL_ERROR | 0
         );
-        let text = error.message.to_ascii_lowercase();
-        let says_so = SAID.iter().any(|words| text.contains(words));
-        let it_is = self.names_missing && code && says_so && error.message.contains(&**local);
+        let it_is = self.names_missing && code && says_missing(&error.message, local);
         it_is.then(|| meta::object_of(&[("uri", Json::string(asked))]))
     }
 
@@ -311,6 +305,29 @@ impl Labels {
         }
         data.splice(&edits)
     }
+}
+
+/// Whether a text says that what has this URI is not there, and not that something else is not while it is read.
+fn says_missing(text: &str, uri: &str) -> bool {
+    let Some((before, behind)) = text.split_once(uri) else {
+        return false;
+    };
+    let quote = |mark| matches!(mark, '"' | '\'' | '`' | '<' | '>' | ' ');
+    let (open, close) = (
+        before.trim_end_matches(quote),
+        behind.trim_start_matches(quote),
+    );
+    let (open, close) = (open.to_ascii_lowercase(), close.to_ascii_lowercase());
+    let close = close.trim_end_matches(['.', '!', ' ']);
+    let named = open.strip_suffix(':').unwrap_or(&open).trim_end();
+    // What goes on with a word goes on with the URI, too.
+    let ends = behind
+        .chars()
+        .next()
+        .is_none_or(|next| quote(next) || matches!(next, '.' | '!'));
+    ends && (close.is_empty() && NONE_BEFORE.iter().any(|words| named.ends_with(words))
+        || (open.is_empty() || open.ends_with("resource") || open.ends_with(':'))
+            && NONE_BEHIND.contains(&close))
 }
 
 /// `resources[].uri`

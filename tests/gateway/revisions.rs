@@ -400,7 +400,28 @@ async fn a_resource_that_is_not_there_by_an_errors_text_is_told_so_to_modern_cli
             r#"{"code":-32603,"message":"no such resource: n://r"}"#,
             true,
         ),
+        (
+            r#"{"code":-32602,"message":"MCP error -32602: Resource 'n://r' not found."}"#,
+            true,
+        ),
+        (r#"{"code":-32603,"message":"n://r does not exist"}"#, true),
         (r#"{"code":-32603,"message":"n://r timed out"}"#, false),
+        (
+            r#"{"code":0,"message":"Error reading resource n://r: host not found"}"#,
+            false,
+        ),
+        (
+            r#"{"code":0,"message":"Error reading resource n://r: table x does not exist"}"#,
+            false,
+        ),
+        (
+            r#"{"code":-32603,"message":"Resource n://r2 not found"}"#,
+            false,
+        ),
+        (
+            r#"{"code":-32603,"message":"Unknown resource: n://r2"}"#,
+            false,
+        ),
         (
             r#"{"code":-32603,"message":"Unknown resource: n://other"}"#,
             false,

@@ -145,7 +145,6 @@ impl Problem {
 
     /// A connection that carries messages both ways has as many listens as it may have.
     pub(super) fn too_many_listens(id: RequestId) -> Self {
-        metrics::reached(Bound::StreamsPrincipal);
         let text = "too many listens on this connection; end one of them first";
         let error = RpcError::new(codes::OVERLOADED, text);
         Self::new(

@@ -185,6 +185,18 @@ pub(super) fn too_many(wait: Duration, check: &'static str) -> Refusal {
     refusal.after(HeaderValue::from(seconds))
 }
 
+/// Nobody is asked about a token of this address now, since too many of them proved nothing (SECURITY AUTHN-8).
+pub(super) fn crowded() -> Refusal {
+    let refusal = refusal(
+        StatusCode::TOO_MANY_REQUESTS,
+        codes::OVERLOADED,
+        "too many tokens from this address proved nothing, and this one was not asked about yet; try again in a few seconds",
+        "rate_limited",
+        Some("not asked about"),
+    );
+    refusal.after(HeaderValue::from_static("5"))
+}
+
 /// The identity provider cannot be asked (SECURITY AUTHN-7).
 pub(super) fn unavailable() -> Refusal {
     let refusal = refusal(

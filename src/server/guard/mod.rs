@@ -253,9 +253,9 @@ impl Post {
             AuthError::Missing => self.challenge.missing(),
             AuthError::Unavailable => challenge::unavailable(),
             AuthError::Crowded => match failures.over(address) {
-                Some(wait) => {
+                Some(_) => {
                     reached(Bound::FailedAuthentications);
-                    challenge::too_many(wait, "not asked about")
+                    challenge::crowded()
                 }
                 // It was another address that had failed, or its minute is over.
                 None => challenge::unavailable(),

@@ -65,12 +65,24 @@ struct State {
     asked: Option<Instant>,
     /// Where the keys are, and since when that is known.
     found: Option<(Address, Instant)>,
-    /// Whether the last fetch failed, or found no key, which is told once.
-    failing: bool,
+    /// What came of the last fetch, which is told when it is another.
+    told: Told,
     /// The tag of the set that was read last, and where it was.
     tag: Option<(Address, HeaderValue)>,
     /// For how long that set says it is fresh.
     fresh: Option<Duration>,
+}
+
+/// What operators were told of an issuer's keys.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// That they are read, or nothing.
+    #[default]
+    Read,
+    /// That they cannot be.
+    Unread,
+    /// That there are none.
+    None,
 }
 
 /// What came of looking for keys.
@@ -157,16 +169,16 @@ impl KeyKeeper {
                     Looked::Same => self.authenticator.keep_keys(self.number, until),
                 }
                 if !self.authenticator.has_keys(self.number, unix_seconds()) {
-                    if !std::mem::replace(&mut state.failing, true) {
+                    if std::mem::replace(&mut state.told, Told::None) != Told::None {
                         tracing::warn!(issuer = %spec.issuer, "the issuer has no key that can verify a signature; none of its tokens counts");
                     }
-                } else if std::mem::take(&mut state.failing) {
+                } else if std::mem::take(&mut state.told) != Told::Read {
                     tracing::info!(issuer = %spec.issuer, "the issuer's keys are read again");
                 }
             }
             Err(why) => {
                 (state.found, state.tag, state.fresh) = (None, None, None);
-                if !std::mem::replace(&mut state.failing, true) {
+                if std::mem::replace(&mut state.told, Told::Unread) != Told::Unread {
                     tracing::warn!(issuer = %spec.issuer, why, "the issuer's keys cannot be read; those there are serve on");
                 }
             }
@@ -360,18 +372,22 @@ mod tests {
         .await;
         let keeper = keeper(&server);
         let mut state = State::default();
-        for (keys, there, failing) in [
-            (r#"{"keys":[]}"#, false, true),
-            (KEYS, true, false),
-            ("{}", true, true),
-            (r#"{"keys":[]}"#, false, true),
-            (KEYS, true, false),
-            (r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#, false, true),
+        for (keys, there, told) in [
+            (r#"{"keys":[]}"#, false, Told::None),
+            (KEYS, true, Told::Read),
+            ("{}", true, Told::Unread),
+            (r#"{"keys":[]}"#, false, Told::None),
+            (KEYS, true, Told::Read),
+            (
+                r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#,
+                false,
+                Told::None,
+            ),
         ] {
             *served.lock().unwrap() = keys;
             keeper.fetch(&mut state).await;
             let has = keeper.authenticator.has_keys(0, unix_seconds());
-            assert_eq!((has, state.failing), (there, failing), "{keys}");
+            assert_eq!((has, state.told), (there, told), "{keys}");
         }
     }
 
@@ -412,7 +428,7 @@ mod tests {
         assert!(!keeper.authenticator.has_keys(0, unix_seconds()));
         for _ in 0..2 {
             keeper.fetch(&mut state).await;
-            assert!(!state.failing);
+            assert_eq!(state.told, Told::Read);
         }
         assert!(keeper.authenticator.has_keys(0, unix_seconds() + 3_500));
         let seen = server.seen();

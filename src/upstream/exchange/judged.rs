@@ -29,7 +29,11 @@ impl Exchange {
             (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(self.kept(result))),
             // Hop-local codes of the other era are never passed on (PROTOCOL G6).
             (Era::Legacy, Err(error)) if codes::is_modern(error.code) => {
-                self.line.wire.doubt.cast();
+                // One that lacks a capability says so of this caller. A process speaks one era for as long as it lives
+                // (PROTOCOL C4), and all calls on it would end.
+                if self.line.wire.streamable && error.code != codes::MISSING_CAPABILITY {
+                    self.line.wire.doubt.cast();
+                }
                 Err(UpstreamError::answered(
                     "it refused a request as a server of the newer era would",
                 ))

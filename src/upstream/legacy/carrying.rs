@@ -221,7 +221,10 @@ impl Legacy {
                 going.permit = exchange.release();
                 Ok(Attempt::Gone)
             }
-            Opened::Status(head) => Err(exchange::bare(head.status)),
+            Opened::Status(head) => {
+                session.suspect(&head);
+                Err(exchange::bare(head.status))
+            }
         }
     }
 

@@ -95,25 +95,20 @@ impl Legacy {
                         session.gone.cancel();
                         Err(UpstreamError::answered("its session had ended"))
                     }
-                    // Without a session that could be gone, it no longer is what it was reached as. A legacy server's own errors come
-                    // with 200.
-                    Told::Error(head, error)
-                        if matches!(head.status.as_u16(), 400 | 404 | 405)
-                            || codes::is_modern(error.code) =>
-                    {
-                        line.wire.doubt.cast();
-                        Err(UpstreamError::Refused(error))
+                    // Some servers that are what they were send their errors with such a status, too.
+                    Told::Error(head, error) => {
+                        session.suspect(&head);
+                        if error.code == codes::METHOD_NOT_FOUND {
+                            Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
+                        } else {
+                            Err(UpstreamError::Refused(error))
+                        }
                     }
-                    Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
-                        Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
-                    }
-                    Told::Error(_, error) => Err(UpstreamError::Refused(error)),
                     Told::Status(head) => {
                         if session.is_forgotten(&head, None) {
                             session.gone.cancel();
-                        } else if matches!(head.status.as_u16(), 400 | 404 | 405) {
-                            line.wire.doubt.cast();
                         }
+                        session.suspect(&head);
                         Err(exchange::bare(head.status))
                     }
                 }

@@ -223,6 +223,17 @@ impl Session {
             }
     }
 
+    /// Takes note of a refusal by status: where there is no session that could be gone, the server may have become another. A process
+    /// speaks one era for as long as it lives (PROTOCOL C4).
+    pub(super) fn suspect(&self, head: &Head) {
+        if !self.named
+            && self.line.wire.streamable
+            && matches!(head.status.as_u16(), 400 | 404 | 405)
+        {
+            self.line.wire.doubt.cast();
+        }
+    }
+
     /// Whether a call of it waits for a person.
     pub(super) fn is_asking(&self) -> bool {
         !self.parked.is_empty()

@@ -556,7 +556,6 @@ async fn a_list_that_is_refused_without_a_session_casts_doubt() {
             Play::Error(400, -32022, r#"{"supported":["2026-07-28"]}"#),
             true,
         ),
-        (Play::Error(404, -32601, ""), true),
         (Play::Error(400, -32602, ""), true),
         (Play::Status(404), true),
         (Play::Error(200, -32603, ""), false),
@@ -571,15 +570,40 @@ async fn a_list_that_is_refused_without_a_session_casts_doubt() {
         assert!(peer.list(ListKind::Tools).await.is_err());
         assert_eq!(peer.wire.doubt.take(), doubt);
     }
-    // What it does not have it says so as it says all else.
-    let transport = Scripted::new(|sent| match sent.method.as_str() {
-        "initialize" => result(greeting("2025-11-25")),
-        "notifications/initialized" => Play::Status(202),
-        _ => Play::Error(200, -32601, ""),
-    });
-    let peer = over(&transport, &an_address()).await;
-    assert!(peer.list(ListKind::Tools).await.unwrap().items.is_empty());
-    assert!(!peer.wire.doubt.take());
+    // What it does not have is none, and there is doubt where that does not come as its errors should.
+    for (status, doubt) in [(200, false), (404, true)] {
+        let transport = Scripted::new(move |sent| match sent.method.as_str() {
+            "initialize" => result(greeting("2025-11-25")),
+            "notifications/initialized" => Play::Status(202),
+            _ => Play::Error(status, -32601, ""),
+        });
+        let peer = over(&transport, &an_address()).await;
+        assert!(peer.list(ListKind::Tools).await.unwrap().items.is_empty());
+        assert_eq!(peer.wire.doubt.take(), doubt);
+    }
+}
+
+/// PROTOCOL C4: the same where no list is asked for.
+#[tokio::test]
+async fn a_call_that_is_refused_without_a_session_casts_doubt() {
+    for (play, doubt) in [
+        (Play::Status(404), true),
+        (Play::Status(405), true),
+        (Play::Status(503), false),
+        (Play::Error(400, -32022, ""), true),
+        (Play::Error(400, -32020, ""), true),
+        // That is about one caller.
+        (Play::Error(400, -32021, ""), false),
+    ] {
+        let transport = Scripted::new(move |sent| match sent.method.as_str() {
+            "initialize" => result(greeting("2025-11-25")),
+            "notifications/initialized" => Play::Status(202),
+            _ => play.clone(),
+        });
+        let peer = over(&transport, &an_address()).await;
+        assert!(peer.call(of("k"), a_route("t")).await.is_err());
+        assert_eq!(peer.wire.doubt.take(), doubt);
+    }
 }
 
 /// It is one refusal, however often its caller comes back.

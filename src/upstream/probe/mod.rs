@@ -28,6 +28,8 @@ use crate::{
 
 /// How long a legacy verdict is trusted: upgraded servers still answer `initialize`, so a stale one never fails by itself.
 const LEGACY_FOR: Duration = Duration::from_secs(12 * 3600);
+/// When it is asked again where an old verdict could not be looked at.
+const SOON: Duration = Duration::from_secs(3600);
 
 /// Probes one upstream, and remembers what it found.
 pub(super) struct Probe {
@@ -97,13 +99,46 @@ impl Probe {
         }
     }
 
-    /// When what was found is to be asked again though nothing speaks against it: a verdict for the handshake era grows old, since
-    /// a server that was upgraded goes on answering in it (PROTOCOL C4). A second process is not begun for it.
+    /// When a server is to be asked again though nothing speaks against what was found: a verdict for the handshake era grows old,
+    /// since a server that was upgraded goes on answering in it (PROTOCOL C4). A second process is not begun for it.
     pub(super) fn stale_at(&self) -> Option<Instant> {
-        let asks =
-            matches!(self.spec.endpoint, Endpoint::Http(_)) && self.spec.protocol == Pin::Auto;
-        let (since, _) = self.legacy_since.filter(|_| asks)?;
-        since.checked_add(LEGACY_FOR)
+        let asks = match &self.spec.endpoint {
+            Endpoint::Http(http) => http.transport != HttpTransport::Sse,
+            Endpoint::Stdio(_) => false,
+        };
+        let (since, _) = self.legacy_since?;
+        let asks = asks && self.spec.protocol == Pin::Auto;
+        since.checked_add(LEGACY_FOR).filter(|_| asks)
+    }
+
+    /// Asks a server whose verdict is old whether it knows the stateless era by now, and nothing else: a second handshake is more
+    /// than some can do. `None` where it does not say so; then its verdict is new, or will be looked at in an hour where nothing
+    /// was learnt.
+    pub(super) async fn upgraded(&mut self) -> Option<Arc<dyn Peer>> {
+        let (_, http) = self.legacy_since?;
+        let asked = async {
+            let wire = Wire::new(self.connect(HttpTransport::Streamable).await?, true);
+            let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
+            let found = self.question(&wire, self.step()).await?;
+            if matches!(found, Found::Modern(_)) {
+                closing.keep();
+            }
+            Ok::<_, UpstreamError>(found)
+        };
+        let now = Instant::now();
+        match asked.await {
+            Ok(Found::Modern(peer)) => {
+                self.legacy_since = None;
+                return Some(peer);
+            }
+            Ok(Found::Older) => self.legacy_since = Some((now, http)),
+            Err(error) => {
+                tracing::debug!(upstream = %self.spec.id, %error, "whether it was upgraded cannot be found out");
+                let since = now.checked_sub(LEGACY_FOR - SOON).unwrap_or(now);
+                self.legacy_since = Some((since, http));
+            }
+        }
+        None
     }
 
     /// Forgets what was found: the next attempt asks everything.

@@ -323,9 +323,15 @@ impl Doubting<'_> {
         loop {
             if !doubted {
                 let stale = OptionFuture::from(self.probe.stale_at().map(sleep_until));
-                tokio::select! {
-                    () = self.peer.doubted() => {}
-                    Some(()) = stale => {}
+                let stale = tokio::select! {
+                    () = self.peer.doubted() => false,
+                    Some(()) = stale => true,
+                };
+                if stale {
+                    match self.probe.upgraded().await {
+                        Some(other) => return End::Other(other, self.closed),
+                        None => continue,
+                    }
                 }
             }
             if matches!(self.shared.spec.endpoint, Endpoint::Stdio(_)) {

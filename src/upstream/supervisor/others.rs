@@ -335,33 +335,91 @@ async fn what_one_caller_is_answered_casts_doubt_and_ends_nothing_where_the_era_
     assert!(by(&upstream, "ben").await.is_ok());
 }
 
-/// PROTOCOL C4: what was upgraded answers in the older era as it always did, and is asked again all the same.
+/// PROTOCOL C4: what was upgraded answers in the older era as it always did, and is asked again all the same; and nothing but that,
+/// since a second handshake is more than some servers can do.
 #[tokio::test(start_paused = true)]
 async fn a_server_of_the_older_era_is_asked_again_after_twelve_hours() {
     let processes = serving(|number, sent| match number {
         0 | 1 => of_the_older_era(sent),
+        2 => Play::Status(503),
         _ => healthy(number, sent),
     });
     let (sink, upstream, _tasks) = started(&an_address(), &processes);
     upstream.settled().await;
     assert_eq!(upstream.status().revision, Some(Revision::V2025_11_25));
     let asked = || {
-        processes
-            .made()
+        let made = processes.made();
+        let asked = made
             .iter()
-            .map(|it| it.sent_of("server/discover").len())
-            .sum::<usize>()
+            .map(|made| made.sent_of("server/discover").len());
+        (
+            asked.collect::<Vec<_>>(),
+            made.iter()
+                .map(|made| made.sent_of("initialize").len())
+                .sum::<usize>(),
+        )
     };
-    assert_eq!(asked(), 1);
+    assert_eq!(asked(), (vec![1], 1));
+    let (hours, minute) = (Duration::from_secs(12 * 3600), Duration::from_secs(60));
     // Still of the older era: nothing ends.
-    sleep(Duration::from_secs(12 * 3600 + 60)).await;
-    assert_eq!((asked(), closed(&processes)), (2, vec![0, 1]));
-    assert_eq!(upstream.status().restarts, 0);
-    let told = sink.count();
-    sleep(Duration::from_secs(12 * 3600 + 60)).await;
-    assert_eq!(asked(), 3);
+    sleep(hours + minute).await;
+    assert_eq!((asked(), closed(&processes)), ((vec![1, 1], 1), vec![0, 1]));
+    // It cannot be asked: nothing ends either, and an hour later it is asked once more.
+    sleep(hours).await;
+    assert_eq!(asked(), (vec![1, 1, 1], 1));
+    assert_eq!((upstream.status().restarts, sink.last().away), (0, false));
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(asked(), (vec![1, 1, 1, 1], 1));
+    sleep(minute).await;
     assert_eq!(upstream.status().revision, Some(Revision::V2026_07_28));
-    assert!(sink.count() > told && !sink.last().away);
+    assert!(!sink.last().away);
+}
+
+/// The two endpoints of the oldest revision know no other era.
+#[tokio::test(start_paused = true)]
+async fn a_server_of_the_two_endpoints_is_asked_nothing_again() {
+    let processes = serving(|_, sent| of_the_older_era(sent));
+    let mut spec = an_address();
+    if let Endpoint::Http(http) = &mut spec.endpoint {
+        http.transport = HttpTransport::Sse;
+    }
+    let (_sink, upstream, _tasks) = started(&spec, &processes);
+    upstream.settled().await;
+    sleep(Duration::from_secs(25 * 3600)).await;
+    assert_eq!((processes.made().len(), upstream.status().restarts), (1, 0));
+}
+
+/// REL-5: an error that means something else in another era ends its call and no other.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_gives_a_code_of_the_other_era_goes_on() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let processes = serving(move |_, sent| match sent.method.as_str() {
+        "tools/call" => match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Play::Hang,
+            1 => Play::Error(200, -32021, ""),
+            _ => Play::Error(200, -32022, ""),
+        },
+        _ => of_the_older_era(sent),
+    });
+    let spec = UpstreamSpec {
+        isolation: Isolation::Shared,
+        ..each_their_own()
+    };
+    let (sink, upstream, _tasks) = started(&spec, &processes);
+    upstream.settled().await;
+    let mut bens = by(&upstream, "ben");
+    let called = || processes.made()[0].sent_of("tools/call").len();
+    under_way(&mut bens, || called() == 1).await;
+    for _ in 0..2 {
+        assert!(by(&upstream, "ana").await.is_err());
+        sleep(Duration::from_secs(10)).await;
+    }
+    assert!(poll!(bens.as_mut()).is_pending());
+    assert_eq!((sink.count(), processes.made().len()), (1, 1));
+    assert_eq!(
+        (upstream.status().restarts, closed(&processes)),
+        (0, vec![0])
+    );
 }
 
 #[tokio::test(start_paused = true)]
