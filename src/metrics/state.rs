@@ -35,7 +35,7 @@ pub struct Moment {
     /// Requests in flight.
     pub in_flight: u64,
     /// Faults of the policies that were read last, where those before stay in force; and of those in force what does not fit what is
-    /// offered.
+    /// offered, and the enforced cases that they break.
     pub policy_problems: u64,
     /// Every upstream.
     pub upstreams: Vec<UpstreamMoment>,

@@ -238,7 +238,7 @@ pub(super) const POLICY_PROBLEMS: Metric = Metric::new(
     Kind::Gauge,
     "usher.policy.problems",
     "{problem}",
-    "Faults of the policies that were read last.",
+    "Faults of the policies that were read last, and of those in force: what does not fit, and enforced cases that they break.",
 );
 pub(super) const UPSTREAM_STATE: Metric = Metric::new(
     Kind::Gauge,
