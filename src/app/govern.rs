@@ -51,10 +51,16 @@ struct Standing {
     unfit: Option<u64>,
     /// The set in force as it was read last, of which only the cases can be others.
     read: Option<Policy>,
+    /// What was seen of the directory when that was read.
+    read_of: Look,
     /// The revision of the world that the set in force was held against last.
     held_against: Option<u64>,
-    /// What did not fit then, and the cases that came out wrong where they are enforced.
+    /// What did not fit then.
     misfits: Vec<Problem>,
+    /// The cases that came out wrong when they were judged last, where they are enforced: each with its name.
+    broken: Vec<(String, Problem)>,
+    /// What was seen of the directory that those cases are of.
+    broken_of: Look,
 }
 
 /// What is seen of a file without reading it: name, device, inode, length, times of content and of everything.
@@ -92,22 +98,21 @@ pub fn unfit_policies(plan: &PolicyPlan, policy: &Policy, items: Vec<Item>) -> V
 
 /// The cases of a set that do not come out as they say, over what is offered and what they tell of.
 fn broken_cases(plan: &PolicyPlan, policy: &Policy, items: &[Item]) -> Vec<Problem> {
-    told_of(plan, policy.run_cases(items, SystemTime::now()))
+    let outcomes = policy.run_cases(items, SystemTime::now());
+    let broken = outcomes.iter().filter_map(|outcome| told_of(plan, outcome));
+    broken.collect()
 }
 
-fn told_of(plan: &PolicyPlan, outcomes: Vec<Outcome>) -> Vec<Problem> {
-    let file = plan.dir.join("cases.yaml").display().to_string();
-    let broken = outcomes.into_iter().filter_map(|outcome| {
-        let failure = outcome.failure?;
-        Some(Problem {
-            file: file.clone(),
-            line: outcome.line,
-            column: 1,
-            message: format!("case `{}`: {failure}", outcome.name),
-            hint: Some("mend the policies or the case; `policy.enforce_cases` is on".into()),
-        })
-    });
-    broken.collect()
+/// What is wrong where a case does not come out as it says.
+fn told_of(plan: &PolicyPlan, outcome: &Outcome) -> Option<Problem> {
+    let failure = outcome.failure.as_deref()?;
+    Some(Problem {
+        file: plan.dir.join("cases.yaml").display().to_string(),
+        line: outcome.line,
+        column: 1,
+        message: format!("case `{}`: {failure}", outcome.name),
+        hint: Some("mend the policies or the case; `policy.enforce_cases` is on".into()),
+    })
 }
 
 /// What is wrong where callers are asked who they are and no policy says what they may do.
@@ -125,6 +130,14 @@ fn none() -> Problem {
     }
 }
 
+impl Standing {
+    /// What of the set in force did not fit what was offered last, and the cases that it breaks.
+    fn unfit_now(&self) -> Vec<Problem> {
+        let broken = self.broken.iter().map(|(_, told)| told);
+        self.misfits.iter().chain(broken).cloned().collect()
+    }
+}
+
 impl Governor {
     /// Begins to look at the directory.
     pub(super) fn start(
@@ -138,6 +151,7 @@ impl Governor {
             standing: Mutex::new(Standing {
                 refused: problems,
                 told_of: look(&plan.dir),
+                read_of: look(&plan.dir),
                 ..Standing::default()
             }),
             plan,
@@ -167,6 +181,7 @@ impl Governor {
             if digest == before.policy().policy().digest() {
                 // Its cases may be others.
                 standing.read = Some(policy);
+                standing.read_of.clone_from(&seen);
                 standing.held_against = None;
                 return Ok(());
             }
@@ -181,6 +196,7 @@ impl Governor {
                 standing.unfit = Some(before.revision);
             })?;
             standing.read = Some(policy.clone());
+            standing.read_of.clone_from(&seen);
             tracing::info!(digest, "other policies are in force");
             self.journal.note(Kind::Policy, |detail| {
                 detail
@@ -202,7 +218,7 @@ impl Governor {
         }
         standing.refused.clear();
         self.hold_against(&mut standing);
-        Ok(standing.misfits.clone())
+        Ok(standing.unfit_now())
     }
 
     /// Holds the set in force against what is offered now: upstreams come, and their tools change, when it is in force already. What
@@ -214,27 +230,49 @@ impl Governor {
             return;
         }
         standing.held_against = Some(now.revision);
-        let mut misfits = now.policy().problems().to_vec();
+        let misfits = now.policy().problems().to_vec();
+        let (mut broken, mut all_judged) = (Vec::new(), true);
         if self.plan.enforce_cases {
             let policy = standing.read.as_ref().unwrap_or(now.policy().policy());
-            let mut outcomes = policy.run_cases(&now.items(), SystemTime::now());
-            // Of a case about something that nobody offers now nothing can be said: an upstream may be away.
-            outcomes.retain(|outcome| !outcome.unknown);
-            misfits.extend(told_of(&self.plan, outcomes));
+            for outcome in policy.run_cases(&now.items(), SystemTime::now()) {
+                if !outcome.unknown {
+                    let told = told_of(&self.plan, &outcome);
+                    broken.extend(told.map(|it| (outcome.name, it)));
+                    continue;
+                }
+                // Of a case about something that nobody offers now nothing new can be said: an upstream may be away. What was found
+                // of the very same case stays so.
+                all_judged = false;
+                if standing.broken_of == standing.read_of {
+                    let mut before = standing.broken.iter();
+                    broken.extend(before.find(|(name, _)| *name == outcome.name).cloned());
+                }
+            }
         }
-        if misfits == standing.misfits {
+        standing.broken_of.clone_from(&standing.read_of);
+        let (fit, kept) = (misfits == standing.misfits, broken == standing.broken);
+        if fit && kept {
             return;
         }
-        if misfits.is_empty() {
-            tracing::info!("the policies fit what is offered again");
-        } else {
-            tell(
-                &misfits,
-                "these policies stay in force; calls that they cannot be evaluated for are denied",
-            );
-            self.noted(&misfits, "unfit");
+        if !fit && !misfits.is_empty() {
+            let stay =
+                "these policies stay in force; calls that they cannot be evaluated for are denied";
+            tell(&misfits, stay);
         }
-        standing.misfits = misfits;
+        if !kept && !broken.is_empty() {
+            let told: Vec<Problem> = broken.iter().map(|(_, told)| told.clone()).collect();
+            tell(
+                &told,
+                "these policies are in force though they break cases: what those expect to be denied may be permitted",
+            );
+        }
+        (standing.misfits, standing.broken) = (misfits, broken);
+        let unfit = standing.unfit_now();
+        if !unfit.is_empty() {
+            self.noted(&unfit, "unfit");
+        } else if all_judged {
+            tracing::info!("the policies fit what is offered again");
+        }
     }
 
     fn noted(&self, problems: &[Problem], state: &'static str) {
@@ -260,10 +298,10 @@ impl Governor {
         reload.await.unwrap_or(Ok(Vec::new()))
     }
 
-    /// What is wrong with what was read last, and what of the set in force does not fit what is offered.
+    /// What is wrong with what was read last, what of the set in force does not fit what is offered, and the cases that it breaks.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let standing = self.standing();
-        [&standing.refused[..], &standing.misfits].concat()
+        [standing.refused.clone(), standing.unfit_now()].concat()
     }
 
     async fn look_out(self: Arc<Self>) {

@@ -137,10 +137,27 @@ async fn a_set_that_breaks_a_case_is_told_of_where_a_start_puts_it_in_force() {
     };
     assert_eq!(told.line, 2, "{told}");
     assert!(told.message.contains("b is hidden"), "{told}");
+    // Where nobody offers it, nothing is mended, whoever looks.
+    notes.offer(0, [tool("a")]);
+    notes.announce("tools").await;
+    let client = gateway.client_as("ana", MODERN, "{}").await;
+    eventually("it is gone", async || {
+        (client.tools().await == ["notes_a"]).then_some(())
+    })
+    .await;
+    for _ in 0..2 {
+        let again = gateway.app.reload_policies().await.unwrap();
+        assert_eq!(again, std::slice::from_ref(told));
+    }
+    notes.offer(0, [tool("a"), tool("b")]);
+    notes.announce("tools").await;
+    eventually("it is back", async || {
+        (client.tools().await.len() == 2).then_some(())
+    })
+    .await;
     // Nothing was changed: a reload is not refused, and says so too.
     let again = gateway.app.reload_policies().await.unwrap();
     assert_eq!(again, std::slice::from_ref(told));
-    let client = gateway.client_as("ana", MODERN, "{}").await;
     assert_eq!(client.tools().await, ["notes_a", "notes_b"]);
     // The case is mended.
     let file = gateway.policy_dir().join("cases.yaml");
