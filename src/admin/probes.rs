@@ -22,7 +22,7 @@ pub(super) struct Ready {
     /// `starting`, `serving` or `draining`.
     status: &'static str,
     /// Why calls are refused although they are served: `audit_unavailable`; `policy_unusable`, where no set of policies could be
-    /// read since the start; `overloaded`. Null where they are not.
+    /// read since the start, or none is configured beside `auth`; `overloaded`. Null where they are not.
     reason: Option<&'static str>,
     /// The upstreams, in configured order; null without a credential where others reach this listener.
     upstreams: Option<Vec<UpstreamState>>,

@@ -195,9 +195,9 @@ impl admin::Controls for Shared {
         if auditor.is_some_and(|auditor| auditor.recorder().refuses()) {
             return Some("audit_unavailable");
         }
-        // SECURITY AUTHZ-1. After a reload that is refused the set before is in force, and calls are served.
-        let governed = self.0.governor.is_some();
-        if governed && self.0.world.load().policy().policy().denies_everything() {
+        // SECURITY AUTHZ-1, and 9 where none is configured although callers are asked who they are. After a reload that is refused
+        // the set before is in force, and calls are served.
+        if self.0.world.load().policy().policy().denies_everything() {
             return Some("policy_unusable");
         }
         // SECURITY REL-9

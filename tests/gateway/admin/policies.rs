@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use usher::config;
 
-use super::{OPERATOR, Plane, plane, problem};
-use crate::harness::{Gateway, Revision, Upstream, eventually, parse, tool};
+use super::{OPERATOR, Plane, plane, plane_with, problem, spec};
+use crate::harness::{Authority, Gateway, Revision, Upstream, eventually, parse, tool};
 
 const MODERN: Revision = Revision::V2026_07_28;
 const ALL: &str = "permit(principal, action, resource);";
@@ -150,4 +150,12 @@ async fn whoever_has_no_policies_that_can_be_used_is_not_ready() {
         plane.gateway.app.reload_policies().await.unwrap_err();
         assert_eq!(ready(&plane).await, (200, json!(null)), "{spoil}");
     }
+    // Nor is who has none although callers are asked who they are; where nobody is asked, everything is permitted.
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let authority = Authority::start().await;
+    let builder = Gateway::of().upstream("notes", &notes);
+    let plane = plane_with(builder.auth(authority.spec()).unguided(), spec()).await;
+    assert_eq!(ready(&plane).await, (503, json!("policy_unusable")));
+    let plane = plane_with(Gateway::of().upstream("notes", &notes), spec()).await;
+    assert_eq!(ready(&plane).await, (200, json!(null)));
 }
