@@ -70,7 +70,8 @@ pub trait Controls: Send + Sync + 'static {
     /// `overloaded`.
     fn unready(&self) -> Option<&'static str>;
 
-    /// What is wrong with the policies that were read last, and what of those in force does not fit what is offered.
+    /// What is wrong with the policies that were read last, what of those in force does not fit what is offered, and the enforced
+    /// cases that they break.
     fn policy_problems(&self) -> Vec<Problem>;
 
     /// Reads again what can be read again: policies, and the limits of the configuration.

@@ -14,8 +14,8 @@ pub(in crate::config) const DIR: &str = "policies";
 pub(in crate::config) struct Policy {
     /// The directory with *.cedar, groups.yaml and cases.yaml, relative to this file; watched for changes. Default: policies.
     pub(in crate::config) dir: Option<String>,
-    /// Refuses a changed directory while a case of its cases.yaml comes out otherwise than expected. The set of a start is not
-    /// refused for that, but it is told. Default: false.
+    /// Refuses a changed directory while a case of its cases.yaml comes out otherwise than expected, or is about what nobody offers.
+    /// The set of a start is not refused for that, nor one that breaks a case by what servers offer later; it is told. Default: false.
     pub(in crate::config) enforce_cases: bool,
 }
 
