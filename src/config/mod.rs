@@ -51,8 +51,8 @@ pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
 /// As [`load`].
 pub fn examine(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     let mut findings = problem::Findings::default();
-    let plan =
-        files::gather(path, vars, &mut findings).map(|tree| check::examine(tree, &mut findings));
+    let plan = files::gather(path, vars, &mut findings)
+        .map(|tree| check::examine(tree, vars, &mut findings));
     findings.settle(plan)
 }
 

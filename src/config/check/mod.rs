@@ -27,7 +27,7 @@ use std::{fmt, time::Duration};
 pub(super) use upstream::is_loopback;
 
 use super::{
-    Plan,
+    Plan, Vars,
     loaded::Loaded,
     problem::Findings,
     raw::{ListenTls, Raw},
@@ -39,15 +39,16 @@ use super::{
 
 /// The plan that `tree` means, with everything wrong with it in `findings`.
 pub(super) fn check(tree: Node, findings: &mut Findings) -> Plan {
-    checked(tree, findings, false)
+    checked(tree, findings, None)
 }
 
-/// The same, with what is wrong with the files that a start reads and the places where it writes.
-pub(super) fn examine(tree: Node, findings: &mut Findings) -> Plan {
-    checked(tree, findings, true)
+/// The same, with what is wrong with the files that a start reads and the places where it writes, which `vars` say where nothing else
+/// does.
+pub(super) fn examine(tree: Node, vars: Vars<'_>, findings: &mut Findings) -> Plan {
+    checked(tree, findings, Some(vars))
 }
 
-fn checked(mut tree: Node, findings: &mut Findings, places: bool) -> Plan {
+fn checked(mut tree: Node, findings: &mut Findings, places: Option<Vars<'_>>) -> Plan {
     let loaded = Loaded::of(&tree);
     let (raw, struck) = typed::read::<Raw>(&mut tree, findings);
     let mut check = Check {
@@ -131,8 +132,8 @@ fn checked(mut tree: Node, findings: &mut Findings, places: bool) -> Plan {
         asking,
         confided: Vec::new(),
     };
-    if places {
-        places::look(&mut check, &plan);
+    if let Some(vars) = places {
+        places::look(&mut check, &plan, vars);
     }
     plan.confided = check.confided;
     plan

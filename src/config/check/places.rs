@@ -5,24 +5,29 @@
 
 use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
 
+use nix::unistd::{AccessFlags, access};
+
 use super::{Check, written};
 use crate::{
+    audit::home::default_directory,
     auth::{
         BadKeySet,
         spec::{AuthSpec, KeySource},
     },
-    config::Plan,
+    config::{Plan, Vars},
     server::guard,
 };
 
-/// Looks at all of them.
-pub(super) fn look(check: &mut Check<'_>, plan: &Plan) {
+/// Looks at all of them. Where the directory of records is that nobody names, `vars` say.
+pub(super) fn look(check: &mut Check<'_>, plan: &Plan, vars: Vars<'_>) {
     if let Some(auth) = &plan.auth {
         keys(check, auth);
     }
     let kept = plan.audit.as_ref().filter(|it| it.storage.keeps_files());
-    if let Some(records) = kept.and_then(|audit| audit.directory.as_ref()) {
-        directory(check, &["audit", "dir"], records, 0);
+    match kept.map(|audit| &audit.directory) {
+        Some(Some(records)) => directory(check, &["audit", "dir"], records, 0),
+        Some(None) => directory(check, &["audit"], &default_directory(vars), 0),
+        None => {}
     }
     if let Some(pins) = &plan.pins.directory {
         directory(check, &["state", "dir"], pins, 0o022);
@@ -67,12 +72,38 @@ fn directory(check: &mut Check<'_>, path: &[&str], place: &Path, refused: u32) {
             let message = format!("others may use `{place}` (mode {mode:03o})");
             check.wrong(path, message, format!("chmod 700 {place}"));
         }
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => {
-            let hint = "name a directory that this user may write to";
-            unusable(check, path, place, &error.to_string(), hint);
+        Ok(_) => writable(check, path, place, place),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Made below the nearest one that is there.
+            let above = place.ancestors().skip(1);
+            let mut above = above.map(|above| {
+                if above.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    above
+                }
+            });
+            if let Some(nearest) = above.find(|above| above.exists()) {
+                writable(check, path, place, nearest);
+            }
         }
+        Err(error) => unusable(check, path, place, &error.to_string(), ELSEWHERE),
+    }
+}
+
+/// What to do about a place that cannot be written to.
+const ELSEWHERE: &str = "name a directory that this user may write to";
+
+/// Whether this user may make something in `directory`, which is `place` or above it: what is mounted read-only counts, too.
+fn writable(check: &mut Check<'_>, path: &[&str], place: &Path, directory: &Path) {
+    if let Err(errno) = access(directory, AccessFlags::W_OK | AccessFlags::X_OK) {
+        let why = errno.desc();
+        let why = if directory == place {
+            why.to_owned()
+        } else {
+            format!("{why} (of `{}`)", directory.display())
+        };
+        unusable(check, path, place, &why, ELSEWHERE);
     }
 }
 

@@ -102,6 +102,45 @@ upstreams: { a: { url: \"https://a.example/mcp\", auth: { authorization_code: {}
     drop(open.plan());
 }
 
+// PRODUCT 3
+#[test]
+fn places_that_this_user_may_not_write_to_are_told_there_or_not() {
+    let yaml = "\
+audit: { dir: closed }
+state: { dir: closed/below/it }
+connections: { store: kept/store, keys: [\"${file:secret}\"] }
+upstreams: { a: { url: \"https://a.example/mcp\", auth: { authorization_code: {} } } }
+";
+    let files = files(yaml);
+    for (name, mode) in [("closed", 0o500), ("kept", 0o700)] {
+        let place = files.path(name);
+        fs::create_dir_all(&place).expect("made");
+        fs::set_permissions(&place, fs::Permissions::from_mode(mode)).expect("mode set");
+    }
+    // Root may write anywhere that is not mounted read-only.
+    let told: &[&str] = match fs::write(files.path("closed/probe"), "") {
+        Ok(()) => &[],
+        Err(_) => &["audit.dir", "state.dir"],
+    };
+    assert_eq!(files.examined(), told);
+}
+
+// PRODUCT 3
+#[test]
+fn the_place_of_records_is_looked_at_where_the_file_does_not_say_it() {
+    for (audit, told) in [
+        ("", &["audit"][..]),
+        ("audit: { durability: kernel }\n", &["audit"]),
+        ("audit: off\n", &[]),
+        ("audit: { dir: records }\n", &[]),
+    ] {
+        let files = files(audit);
+        assert_eq!(files.examined(), [""; 0], "{audit}");
+        files.add("own", "a file");
+        assert_eq!(files.examined(), told, "{audit}");
+    }
+}
+
 // SECURITY OPS-1
 #[test]
 fn files_that_say_who_is_admitted_are_refused_where_others_may_write_to_them() {
