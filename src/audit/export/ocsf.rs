@@ -331,11 +331,13 @@ fn sort(entry: &Entry) -> &'static str {
 
 /// Whether something was kept from being done.
 fn is_denied(entry: &Entry) -> bool {
-    // What did not fit was let by nobody, where no decision is on record, here or in a record of its own.
-    let unfit = || entry.decision.is_none() && entry.stage.as_deref() == Some("both");
+    // What ended for a reason of ours was let by nobody, and no upstream heard of it, where no decision is on record, here or in
+    // a record of its own: what did not fit, or could not be recorded, or came too late.
+    let undecided = entry.decision.is_none() && entry.stage.as_deref() == Some("both");
     match entry.outcome.as_deref() {
         Some("denied" | "blocked") => true,
-        Some("invalid") if unfit() => true,
+        Some("invalid") if undecided => true,
+        Some(_) if undecided && entry.reason.is_some() => true,
         _ => entry.decision.as_deref() == Some("deny"),
     }
 }

@@ -47,9 +47,14 @@ fn lines() -> Vec<Vec<u8>> {
     chained(&events)
 }
 
-/// The line of a call that ended so, of which these are the stage and, where there is one, the decision.
-fn ended(outcome: &str, stage: &'static str, decision: Option<&str>) -> Vec<u8> {
-    let event = call(stage, &|object| {
+/// The line of a call that ended so, of which these are the stage and, where there are any, the decision and the reason.
+fn ended(
+    outcome: &str,
+    stage: &'static str,
+    decision: Option<&str>,
+    reason: Option<&str>,
+) -> Vec<u8> {
+    let event = call_with(stage, reason, &|object| {
         object
             .maybe("decision", decision)
             .text("event", "call")
@@ -61,6 +66,11 @@ fn ended(outcome: &str, stage: &'static str, decision: Option<&str>) -> Vec<u8> 
 
 /// A record of a call at this stage, with what else there is to tell.
 fn call(stage: &'static str, fill: &dyn Fn(&mut Object<'_>)) -> Event {
+    call_with(stage, None, fill)
+}
+
+/// The same for a reason, where there is one.
+fn call_with(stage: &'static str, reason: Option<&str>, fill: &dyn Fn(&mut Object<'_>)) -> Event {
     let who = |who: &mut Object<'_>| {
         who.text("client", "agent-7")
             .texts("groups", ["ops"], 9)
@@ -77,6 +87,7 @@ fn call(stage: &'static str, fill: &dyn Fn(&mut Object<'_>)) -> Event {
         fill(object);
         object
             .object("principal", who)
+            .maybe("reason", reason)
             .text("request", r#""request-7""#)
             .text("revision", "2026-07-28")
             .text("stage", stage)
@@ -228,22 +239,38 @@ fn every_record_is_a_log_record_with_the_attributes_of_the_conventions() {
     assert_eq!(attribute(3, "mcp.method.name"), Value::Null);
 }
 
-/// A call that asks its user something goes on with the answer, and what Usher turns away as unfit is not let through.
+/// A call that asks its user something goes on with the answer, and what Usher ends before it goes on is not let through.
 #[test]
-fn a_question_is_no_failure_and_what_did_not_fit_was_not_allowed() {
-    for (outcome, stage, decision, success, allowed) in [
-        ("input_required", "outcome", None, true, true),
-        ("input_required", "both", Some("permit"), true, true),
-        ("tool_error", "outcome", None, false, true),
-        ("invalid", "both", None, false, false),
+fn a_question_is_no_failure_and_what_never_went_on_was_not_allowed() {
+    let (unrecorded, late) = (Some("audit_unavailable"), Some("deadline_exceeded"));
+    for (outcome, stage, decision, reason, success, allowed) in [
+        ("input_required", "outcome", None, None, true, true),
+        ("input_required", "both", Some("permit"), None, true, true),
+        ("tool_error", "outcome", None, None, false, true),
+        ("invalid", "both", None, None, false, false),
         // An upstream said so, or a call had gone on.
-        ("invalid", "outcome", None, false, true),
-        ("invalid", "both", Some("permit"), false, true),
-        ("timeout", "both", None, false, true),
-        ("shed", "both", Some("deny"), false, false),
+        ("invalid", "outcome", None, None, false, true),
+        ("invalid", "both", Some("permit"), None, false, true),
+        ("timeout", "both", Some("permit"), late, false, true),
+        ("timeout", "outcome", None, late, false, true),
+        ("unavailable", "outcome", None, unrecorded, false, true),
+        // It ended before it could.
+        ("timeout", "both", None, late, false, false),
+        ("unavailable", "both", None, unrecorded, false, false),
+        (
+            "unavailable",
+            "both",
+            None,
+            Some("shutting_down"),
+            false,
+            false,
+        ),
+        // Its client left, and nobody has turned it away.
+        ("cancelled", "both", None, None, false, true),
+        ("shed", "both", Some("deny"), None, false, false),
     ] {
-        let what = format!("{outcome} {stage} {decision:?}");
-        let line = ended(outcome, stage, decision);
+        let what = format!("{outcome} {stage} {decision:?} {reason:?}");
+        let line = ended(outcome, stage, decision, reason);
         let mut out = Vec::new();
         assert!(ocsf(&mut out, &line));
         let event: Value = serde_json::from_slice(&out).unwrap();
