@@ -62,7 +62,7 @@ pub struct Operation {
     pub began: Instant,
     /// Its params, as it came: of one that is not let through they are told at its end.
     pub params: Json,
-    /// What a user answered, as it came, where it goes on with that.
+    /// What a user answered, as it came, where it goes on with that; or what was brought unasked, which then may go nowhere.
     pub answers: Option<Json>,
 }
 
@@ -102,7 +102,7 @@ pub struct Permission<'a> {
     pub listen: Option<(&'a [&'a str], &'a [&'a str])>,
     /// The params as they are sent, of which `arguments` are told.
     pub params: &'a Json,
-    /// What a user answered, as far as it may be sent.
+    /// What a user answered, as far as it may be sent; or what was brought unasked, which then may go nowhere.
     pub answers: Option<&'a Json>,
 }
 
