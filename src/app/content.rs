@@ -67,9 +67,9 @@ pub fn credentials(plan: &Plan) -> Vec<&str> {
 }
 
 fn of_headers(headers: &[(HeaderName, SecretString)]) -> impl Iterator<Item = &SecretString> {
-    let held = headers
-        .iter()
-        .filter(|(name, value)| OwnCredentials::is_one(name.as_str(), value.expose_secret()));
+    let held = headers.iter().filter(|(name, value)| {
+        OwnCredentials::is_one_in_header(name.as_str(), value.expose_secret())
+    });
     held.map(|(_, value)| value)
 }
 

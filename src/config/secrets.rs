@@ -78,7 +78,9 @@ pub(super) fn is_told_by(name: &str, value: &str) -> bool {
 /// Whether the value of this header tells a secret to whoever reads it: called so, or by its look.
 pub(super) fn is_told_in_header(name: &str, value: &str) -> bool {
     !value.is_empty()
-        && (OwnCredentials::is_one(name, value) || names_secret(name) || holds_secret(value))
+        && (OwnCredentials::is_one_in_header(name, value)
+            || names_secret(name)
+            || holds_secret(value))
 }
 
 /// The secret in one word of a command, which may be the value of the word `before` it.

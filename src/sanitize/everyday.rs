@@ -42,6 +42,31 @@ pub(super) fn is_drawn(value: &str) -> bool {
         && parts.any(|part| part.len() >= LONG)
 }
 
+/// Whether a value is a UUID. Many are drawn at random, and more only name things.
+pub(super) fn is_uuid(value: &str) -> bool {
+    const PARTS: [usize; 5] = [8, 4, 4, 4, 12];
+    value.split('-').map(str::len).eq(PARTS)
+        && value
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+/// As many characters a password has at least that is told by its look.
+const PASSWORD: usize = 6;
+
+/// Whether a value is a user with a password: `ana:hunter2`. The port behind a host and the kind before a word are none.
+pub(super) fn is_login(value: &str) -> bool {
+    let Some((user, password)) = value.split_once(':') else {
+        return false;
+    };
+    user.starts_with(|first: char| first.is_ascii_alphabetic())
+        && (user.bytes()).all(|byte| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte))
+        && password.len() >= PASSWORD
+        && !password.contains(|other: char| other.is_whitespace() || matches!(other, ':' | '/'))
+        && password.bytes().any(|byte| byte.is_ascii_digit())
+        && password.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
 /// The password of an address, as it is spelled there.
 pub(super) fn password_of(value: &str) -> Option<&str> {
     let (_, place) = value.split_once("://")?;
@@ -127,6 +152,44 @@ mod tests {
             "0badc0de0badc0de",
         ] {
             assert!(!is_everyday(drawn), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn a_user_with_a_password_is_told_from_a_host_with_a_port_and_from_a_kind_of_thing() {
+        for login in ["ana:hunter2", "ana@example.com:x8Fq2LmZ", "svc-1:0badc0de!"] {
+            assert!(is_login(login), "{login}");
+        }
+        for other in [
+            "ana",
+            "ana:",
+            ":hunter2",
+            "localhost:8080",
+            "repo:read",
+            "llama3:8b",
+            "2001:db8::1",
+            "fe80:0:0:a1b2c3",
+            "urn:example:a1b2c3",
+            "https://a1b2c3.example",
+            "note: a1b2c3",
+        ] {
+            assert!(!is_login(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_uuid_is_one_by_its_length_and_digits() {
+        assert!(is_uuid("3f2504e0-4f89-41d3-9a0c-0305e82c3301"));
+        assert!(is_uuid("3F2504E0-4F89-41D3-9A0C-0305E82C3301"));
+        for other in [
+            "",
+            "3f2504e0",
+            "3f2504e04f8941d39a0c0305e82c3301",
+            "3f2504e0-4f89-41d3-9a0c-0305e82c330g",
+            "3f2504e0-4f89-41d3-9a0c-0305e82c3301-",
+            "3f2504e0-4f8-941d3-9a0c-0305e82c3301",
+        ] {
+            assert!(!is_uuid(other), "{other}");
         }
     }
 

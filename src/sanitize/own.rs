@@ -20,7 +20,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{
     Class, Detector, Hit,
     called::is_secret,
-    everyday::{is_drawn, is_everyday, password_of},
+    everyday::{is_drawn, is_everyday, is_login, is_uuid, password_of},
     placeholder::replaced,
     work::looked,
 };
@@ -114,6 +114,43 @@ impl OwnCredentials {
             || password_of(value).is_some()
             || !is_everyday(value) && is_drawn(value) && !identifies(name)
     }
+
+    /// Whether the value of a header of this name counts as one, sent beside a credential or as one: what [`OwnCredentials::is_one`]
+    /// says, a user with a password, whatever names a session, and a UUID that names no tenant or the like. A program is told all
+    /// these in its environment for other ends.
+    pub fn is_one_in_header(name: &str, value: &str) -> bool {
+        let told = bare(value);
+        Self::is_one(name, value)
+            || is_login(told)
+            || is_of_session(name) && !is_everyday(told)
+            || is_uuid(told) && !identifies(name) && !is_shared(name)
+    }
+}
+
+/// The words of the name of a header.
+fn words(name: &str) -> impl DoubleEndedIterator<Item = String> {
+    let words = name.split(|character: char| !character.is_ascii_alphanumeric());
+    words.map(str::to_ascii_lowercase)
+}
+
+/// Whether what is called so names a session: whoever knows it may be taken for who began it.
+fn is_of_session(name: &str) -> bool {
+    words(name).any(|word| word.starts_with("session"))
+}
+
+/// Whether what is called so names what many share.
+fn is_shared(name: &str) -> bool {
+    const LAST: [&str; 6] = [
+        "tenant",
+        "org",
+        "organization",
+        "project",
+        "team",
+        "workspace",
+    ];
+    words(name)
+        .next_back()
+        .is_some_and(|last| LAST.contains(&&*last))
 }
 
 /// Whether what is called so says which of many things is meant: that stands in what they answer, too.
@@ -121,9 +158,9 @@ fn identifies(name: &str) -> bool {
     const LAST: [&str; 10] = [
         "id", "ids", "name", "names", "host", "user", "username", "database", "bucket", "region",
     ];
-    let name = name.to_ascii_lowercase();
-    let last = name.rsplit(|character: char| !character.is_ascii_alphanumeric());
-    last.take(1).any(|last| LAST.contains(&last))
+    words(name)
+        .next_back()
+        .is_some_and(|last| LAST.contains(&&*last))
 }
 
 /// A value without the scheme that stands before a credential in a header, which is none.

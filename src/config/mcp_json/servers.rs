@@ -398,6 +398,7 @@ impl<'v> Translation<'v> {
                 let value = if secrets::is_told_in_header(&entry.key, &text) {
                     self.hidden(&text, &entry.key, "headers", server)
                 } else {
+                    self.written_out(&entry.key, &text, server);
                     text
                 };
                 translated.push(Entry {
@@ -518,6 +519,16 @@ impl<'v> Translation<'v> {
         // What the environment has under that name may be something else.
         self.export(&name, from, false);
         format!("{scheme}${{env:{name}}}")
+    }
+
+    /// Says that a header stands in the file as it is: nobody but its owner knows whether it is a secret after all.
+    fn written_out(&mut self, header: &str, value: &str, server: &Server<'_>) {
+        if self.mode == Mode::Import && !value.is_empty() && !value.contains("${") {
+            self.notes.push(format!(
+                "`{}.headers` stands in the file as it is: {header}",
+                server.name
+            ));
+        }
     }
 
     /// Says that a secret may still stand where no reference could take its place.

@@ -91,6 +91,34 @@ fn headers_that_are_no_secret_are_imported_as_they_are() {
     assert!(!import.yaml.contains("letmein"), "{}", import.yaml);
     let names: Vec<&str> = import.exports.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["GH_X_API_KEY"]);
+    // By its name alone, to whoever knows whether it is one after all.
+    assert_eq!(
+        import.notes,
+        [
+            "`gh.headers` stands in the file as it is: X-MCP-Toolsets",
+            "`gh.headers` stands in the file as it is: Accept-Language",
+        ]
+    );
+}
+
+#[test]
+fn headers_that_may_hold_a_secret_are_imported_as_references() {
+    for (name, value) in [
+        ("X-Session-Id", "9f8e7d6c5b4a39281706f5e4d3c2b1a0"),
+        ("X-Access", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"),
+        ("X-Login", "ana:hunter2"),
+    ] {
+        let files = Files::new();
+        files.add(
+            "mcp.json",
+            &format!(
+                r#"{{"mcpServers":{{"a":{{"url":"https://a.example/mcp","headers":{{"{name}":"{value}"}}}}}}}}"#
+            ),
+        );
+        let import = imported(&files, &["mcp.json"]);
+        assert!(!import.yaml.contains(value), "{}", import.yaml);
+        assert_eq!((import.exports.len(), import.notes.len()), (1, 0), "{name}");
+    }
 }
 
 fn imported(files: &Files, names: &[&str]) -> Import {

@@ -58,7 +58,7 @@ fn headers_that_are_no_secret_may_be_written_out_and_all_others_may_not() {
             "audit.sinks.otlp_headers",
         ),
     ];
-    let plain = "{ Accept-Language: de, X-Debug: \"true\", X-MCP-Toolsets: \"repos,issues\", X-Tenant-Id: \"9f8e7d6c5b4a39281706f5e4d3c2b1a0\", X-Empty-Token: \"\" }";
+    let plain = "{ Accept-Language: de, X-Debug: \"true\", X-MCP-Toolsets: \"repos,issues\", X-Tenant-Id: \"9f8e7d6c5b4a39281706f5e4d3c2b1a0\", X-Tenant: \"3f2504e0-4f89-41d3-9a0c-0305e82c3301\", X-Session-Mode: shared, X-Proxy: \"localhost:8080\", X-Scope: \"repo:read\", X-Empty-Token: \"\" }";
     let told = [
         ("Authorization", "Basic dXNlcjpwYXNz"),
         ("X-Api-Key", "letmein"),
@@ -66,6 +66,12 @@ fn headers_that_are_no_secret_may_be_written_out_and_all_others_may_not() {
         ("X-Anything", MARKER),
         ("X-Anything", "9f8e7d6c5b4a39281706f5e4d3c2b1a0"),
         ("X-Place", "https://ana:hunter2@db.example.com/"),
+        ("X-Session-Id", "9f8e7d6c5b4a39281706f5e4d3c2b1a0"),
+        ("X-Session-Id", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"),
+        ("X-Access", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"),
+        ("X-Access", "Token 3f2504e0-4f89-41d3-9a0c-0305e82c3301"),
+        ("X-Login", "ana:hunter2"),
+        ("X-User", "ana:hunter2"),
     ];
     for (yaml, path) in places {
         drop(Files::with(&yaml.replace("{HEADERS}", plain)).plan());
