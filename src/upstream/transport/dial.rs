@@ -3,17 +3,17 @@
 //! Guarantees: names are checked against the configured roots (SECURITY EGR-9); a connection, its TLS handshake
 //! included, is made within the connect deadline. Proxies and environment variables are unknown here.
 
-use std::{error::Error as StdError, future::poll_fn, sync::Arc, time::Duration};
+use std::{error::Error as StdError, future::poll_fn, io, sync::Arc, time::Duration};
 
 use http::{Uri, uri::Scheme};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::{
-    ClientConfig, RootCertStore,
+    AlertDescription, ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use secrecy::ExposeSecret;
-use tower::Service;
+use tower::{BoxError, Service};
 
 use crate::{
     fetch,
@@ -44,43 +44,67 @@ impl Dial {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(60)));
-        let https = || {
-            HttpsConnectorBuilder::new()
-                .with_tls_config(config.clone())
-                .https_or_http()
-        };
+        let mut single = config.clone();
+        // Said, and not left to be guessed: a peer that does not speak it says so before anything is sent.
+        single.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let any = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_or_http()
+            .enable_all_versions();
         Ok(Self {
             origin: url.clone(),
-            any: https().enable_all_versions().wrap_connector(tcp.clone()),
-            single: https().enable_http1().wrap_connector(tcp),
+            any: any.wrap_connector(tcp.clone()),
+            single: HttpsConnector::from((tcp, single)),
             limit,
         })
     }
 
     /// A connection of whichever version the peer prefers.
     pub(super) async fn any(&self) -> Result<Dialled, UpstreamError> {
-        self.open(self.any.clone()).await
+        self.in_time(self.open(&self.any)).await
     }
 
-    /// A connection of HTTP/1.1.
+    /// A connection of HTTP/1.1, or of HTTP/2 where the peer does not speak that.
     pub(super) async fn single(&self) -> Result<Dialled, UpstreamError> {
-        self.open(self.single.clone()).await
+        let opening = async {
+            match self.open(&self.single).await {
+                Err(error) if speaks_another(&*error) => self.open(&self.any).await,
+                opened => opened,
+            }
+        };
+        self.in_time(opening).await
     }
 
-    async fn open(
+    async fn open(&self, connector: &HttpsConnector<HttpConnector>) -> Result<Dialled, BoxError> {
+        let mut connector = connector.clone();
+        poll_fn(|cx| connector.poll_ready(cx)).await?;
+        connector.call(self.origin.clone()).await
+    }
+
+    async fn in_time(
         &self,
-        mut connector: HttpsConnector<HttpConnector>,
+        opening: impl Future<Output = Result<Dialled, BoxError>>,
     ) -> Result<Dialled, UpstreamError> {
-        let opening = async {
-            poll_fn(|cx| connector.poll_ready(cx)).await?;
-            connector.call(self.origin.clone()).await
-        };
         match tokio::time::timeout(self.limit, opening).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(UpstreamError::unconnected(words(&*error))),
             Err(_elapsed) => Err(UpstreamError::Timeout("connect")),
         }
     }
+}
+
+/// Whether the peer speaks no protocol that it was offered (RFC 7301, 3.2).
+fn speaks_another(error: &(dyn StdError + 'static)) -> bool {
+    let mut error = error;
+    // What an I/O error wraps is not its source.
+    while let Some(wrapped) = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        error = wrapped;
+    }
+    let refused = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+    error.downcast_ref() == Some(&refused)
 }
 
 /// REFUSED_STREAM says that the peer did nothing with the request (RFC 9113, 8.7).

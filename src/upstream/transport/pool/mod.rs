@@ -1,8 +1,9 @@
 //! The connections to one HTTP upstream, and which of them a request goes over.
 //!
 //! Guarantees: one HTTP/1.1 connection serves one exchange at a time, and another only when the answer to the last was read to its
-//! end, if need be by whoever is next; HTTP/2 is one connection for each lane; a request is sent again only when none of it was taken (SECURITY REL-6). Calls
-//! of two lanes never meet here. No lock is held across an await, except by those who wait for the first connection of a lane.
+//! end, if need be by whoever is next; HTTP/2 is one connection for each lane, and one for each exchange that stays open where
+//! HTTP/1.1 is not spoken; a request is sent again only when none of it was taken (SECURITY REL-6). Calls of two lanes never meet
+//! here. No lock is held across an await, except by those who wait for the first connection of a lane.
 //! An HTTP/1.1 connection has no task of its own: whoever uses it drives it, so that nothing is woken on another thread to send
 //! a request or to hand over its answer. That is why this is not hyper-util's pool, which spawns besides for most requests. At
 //! most [`MAX_IDLE`] idle connections are kept, for a while; how many are open at once is bounded by who calls.
@@ -66,8 +67,8 @@ pub(super) type Outgoing = Request<Full<Bytes>>;
 pub(super) enum Length {
     /// Ends with its answer.
     Short,
-    /// Stays open until somebody closes it. It gets an HTTP/1.1 connection of its own: on HTTP/2 it would hold one of
-    /// the few streams that the peer allows.
+    /// Stays open until somebody closes it. It gets a connection of its own, of HTTP/1.1 where the peer speaks that too: on the
+    /// HTTP/2 connection that calls share it would hold one of the few streams that the peer allows.
     Long,
 }
 
@@ -200,6 +201,12 @@ impl Pool {
     /// Over a connection of its own, which serves no other request.
     async fn alone(&self, mut request: Outgoing) -> Result<Response<Arriving>, UpstreamError> {
         let stream = self.0.dial.single().await?;
+        if stream.connected().is_negotiated_h2() {
+            let mut line = self.two(stream).await?;
+            let sent = line.try_send_request(request).await;
+            let response = sent.map_err(|failed| chain(&failed.into_error()))?;
+            return Ok(response.map(|body| Arriving { body, driven: None }));
+        }
         let mut line = begin(stream, self.0.lists.here()).await?;
         relative(&mut request);
         let sent = line.send(request).await;
@@ -247,6 +254,14 @@ impl Pool {
             list.speaks_one();
             return Ok(Line::One(begin(stream, here).await?));
         }
+        let line = self.two(stream).await?;
+        self.0.speaks_one.store(false, Relaxed);
+        list.speaks_two(line.clone());
+        Ok(Line::Two(line))
+    }
+
+    /// An HTTP/2 connection on a stream just opened. It ends with the last who can send on it, and the last answer on it.
+    async fn two(&self, stream: Dialled) -> Result<http2::SendRequest<Full<Bytes>>, UpstreamError> {
         let (line, connection) = http2::Builder::new(Owned(self.0.tasks.clone()))
             .timer(TokioTimer::new())
             .keep_alive_interval(Duration::from_secs(30))
@@ -260,9 +275,7 @@ impl Pool {
             // Those who wait on it are told by their own requests.
             drop(connection.await);
         });
-        self.0.speaks_one.store(false, Relaxed);
-        list.speaks_two(line.clone());
-        Ok(Line::Two(line))
+        Ok(line)
     }
 
     fn give_back(&self, line: One) {

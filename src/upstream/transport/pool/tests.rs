@@ -7,7 +7,7 @@ use std::{
     task::Wake,
 };
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all};
 use http::{
     HeaderMap, HeaderValue, Method, Version,
     header::{self, CONTENT_TYPE},
@@ -260,6 +260,66 @@ async fn long_streams_do_not_use_up_a_shared_http2_connection() {
     let expected = HashSet::from([(Version::HTTP_11, true), (Version::HTTP_2, false)]);
     assert_eq!(*versions.lock().unwrap(), expected);
     drop(streams);
+}
+
+/// What speaks nothing else is listened to on connections that serve no calls either.
+#[tokio::test]
+async fn a_server_of_http2_alone_is_listened_to_as_well() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    let acceptor =
+        tokio_rustls::TlsAcceptor::from(Arc::new(authority.server("localhost", &["h2"], false)));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut spec = spec("https", "localhost", listener.local_addr().unwrap(), "/");
+    spec.tls.ca = Some(authority.pem());
+    let (held, mut streams) = mpsc::channel(2);
+    let family = tasks.clone();
+    tasks.spawn(async move {
+        loop {
+            let (socket, _peer) = listener.accept().await.unwrap();
+            let (acceptor, held) = (acceptor.clone(), held.clone());
+            family.spawn(async move {
+                // Who offers another protocol is told so.
+                let Ok(socket) = acceptor.accept(socket).await else {
+                    return;
+                };
+                let mut builder = h2::server::Builder::new();
+                // One stream that stays open is all that a connection has room for.
+                let building = builder.max_concurrent_streams(1).handshake(socket);
+                let mut connection = building.await.unwrap();
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    let listens = request.method() == Method::GET;
+                    let kind = if listens { "text/event-stream" } else { TYPE };
+                    let head = Response::builder().header(CONTENT_TYPE, kind);
+                    let mut body = respond
+                        .send_response(head.body(()).unwrap(), false)
+                        .unwrap();
+                    if listens {
+                        let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n";
+                        body.send_data(Bytes::from(event), false).unwrap();
+                        held.try_send(body).unwrap();
+                    } else {
+                        body.send_data(result(1, 1).into(), true).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        let mut frames = http.unsolicited(HeaderMap::new()).await.unwrap();
+        assert_eq!(gist(&frames.next().await.unwrap().unwrap()), "m");
+        heard.push(frames);
+        assert_eq!(ask(&http, request(1)).await.unwrap(), ["{\"n\":1}"]);
+    }
+    // What nobody listens to any more ends.
+    drop(heard);
+    for _ in 0..2 {
+        let mut body = streams.recv().await.unwrap();
+        let ended = timeout(Duration::from_secs(20), poll_fn(|cx| body.poll_reset(cx)));
+        assert!(ended.await.is_ok());
+    }
 }
 
 /// A server on HTTP/2 that resets its first stream with `reason` and answers the others; and how many it has seen.
