@@ -497,6 +497,10 @@ impl OpenCall {
 
     /// Asks the caller: the call is parked, and the outcome says under which number. Its share of work at once is free again,
     /// or a few slow people would keep everybody else out.
+    ///
+    /// # Errors
+    /// Where there is no room to wait: [`UpstreamError::OutcomeUnknown`] for a tool, and [`UpstreamError::Overloaded`] for what
+    /// only reads.
     async fn ask(mut self: Box<Self>) -> Result<Outcome, UpstreamError> {
         let questions: Vec<_> = self
             .questions
@@ -518,8 +522,14 @@ impl OpenCall {
                 hold: Some(hold),
             })),
             Err(call) => {
+                // The server has been at work on it: what a tool may have done must not be done again for want of room.
+                let full = if matches!(call.op, Op::CallTool(_)) {
+                    UpstreamError::OutcomeUnknown
+                } else {
+                    UpstreamError::Overloaded
+                };
                 call.expire().await;
-                Err(UpstreamError::Overloaded)
+                Err(full)
             }
         }
     }

@@ -263,7 +263,12 @@ async fn a_call_that_ends_while_its_caller_is_asked_keeps_nobody_else_of_its_pip
 
 #[tokio::test(start_paused = true)]
 async fn one_principal_cannot_take_all_the_room_for_calls_that_wait() {
-    let (transport, peer) = played(&an_address()).await;
+    let (transport, peer) = over_http(&an_address(), |sent| match sent.method.as_str() {
+        "tools/call" | "resources/read" => Play::Open,
+        _ => Play::Status(202),
+    })
+    .await;
+    let peer = Arc::new(peer);
     let of = |name: &str| {
         let call = able("k");
         let caller = Caller {
@@ -278,8 +283,22 @@ async fn one_principal_cannot_take_all_the_room_for_calls_that_wait() {
     for nth in 0..256 {
         asked(begun(&transport, &peer, of("ana"), nth, &[ELICIT]).await);
     }
+    // The tool has begun, so nobody is told to call it again.
     let refused = begun(&transport, &peer, of("ana"), 256, &[ELICIT]).await;
-    assert!(matches!(refused, Err(UpstreamError::Overloaded)));
+    assert!(matches!(refused, Err(UpstreamError::OutcomeUnknown)));
     asked(begun(&transport, &peer, of("ben"), 257, &[ELICIT]).await);
     assert_eq!(peer.lot.len(), 257);
+    // What only reads may be asked for again.
+    let read = Call {
+        op: Op::ReadResource("u+a:b".into()),
+        params: json(r#"{"uri":"u+a:b"}"#),
+        ..of("ana")
+    };
+    let read = peer.call(read, a_route("a:b"));
+    let speaking = async {
+        transport.until_count("resources/read", 1).await;
+        transport.tell(258, ELICIT);
+    };
+    let (refused, ()) = tokio::join!(read, speaking);
+    assert!(matches!(refused, Err(UpstreamError::Overloaded)));
 }
