@@ -10,7 +10,7 @@ use super::{
     open::{Beginning, OpenCall},
     pool::{SessionKey, Slot},
     session::Session,
-    tasks::Plan,
+    tasks::{Plan, Unwanted},
 };
 use crate::{
     call::{Call, LogLevel, Op, Reply, State},
@@ -49,6 +49,8 @@ struct Going<'a> {
     slot: &'a Arc<Slot>,
     /// Its share of work at once, while no exchange holds it.
     permit: Option<Share>,
+    /// Cancels the task whose result it is to bring, should it not come to an end.
+    unwanted: Option<Unwanted>,
 }
 
 impl Going<'_> {
@@ -114,16 +116,18 @@ impl Legacy {
         route: &Route,
         plan: Plan,
     ) -> Result<Reply, UpstreamError> {
-        self.once_as(call, route, plan, &call.op).await
+        self.once_as(call, route, plan, &call.op, None).await
     }
 
-    /// The same for a caller who will come back, should it be asked, with what it came with.
+    /// The same for a caller who will come back, should it be asked, with what it came with; about a task that is `unwanted`
+    /// otherwise.
     pub(super) async fn once_as(
         &self,
         call: &Call,
         route: &Route,
         plan: Plan,
         known_as: &Op,
+        unwanted: Option<Unwanted>,
     ) -> Result<Reply, UpstreamError> {
         let deadline = call.deadline.min(clock::now() + self.terms.timeouts.call);
         match call
@@ -141,7 +145,8 @@ impl Legacy {
         }
         let offer = Offer::of_session(&call.caller);
         if !self.carries_all() {
-            let carried = self.on_own_pipe(call, route, (plan, known_as), offer, deadline);
+            let of = (plan, known_as, unwanted);
+            let carried = self.on_own_pipe(call, route, of, offer, deadline);
             return Box::pin(carried).await;
         }
         let permit = self
@@ -160,6 +165,7 @@ impl Legacy {
             deadline,
             slot: &slot,
             permit: Some(permit),
+            unwanted,
         };
         if let Attempt::Replied(reply) = self.attempt(&session, &mut going).await? {
             return Ok(reply);
@@ -209,14 +215,24 @@ impl Legacy {
                 going.permit = exchange.release();
                 Ok(Attempt::Gone)
             }
-            Opened::Ended(head, body) => exchange
-                .judge(head.status, body)
-                .map(|outcome| Attempt::Replied(Reply::Done(outcome))),
+            Opened::Ended(head, body) => {
+                let outcome = exchange.judge(head.status, body)?;
+                if let Some(unwanted) = &mut going.unwanted {
+                    unwanted.heed(&outcome);
+                }
+                Ok(Attempt::Replied(Reply::Done(outcome)))
+            }
             Opened::Flowing(_) if asks => {
                 let open = OpenCall::new(call, self.beginning(exchange, session, going, None));
                 Box::pin(open.into_reply()).await.map(Attempt::Replied)
             }
-            Opened::Flowing(_) => Box::pin(exchange.into_reply()).await.map(Attempt::Replied),
+            Opened::Flowing(_) => {
+                let reply = Box::pin(exchange.into_reply()).await?;
+                Ok(Attempt::Replied(match going.unwanted.take() {
+                    Some(unwanted) => unwanted.heeding(reply),
+                    None => reply,
+                }))
+            }
             Opened::Status(head) if session.is_forgotten(&head, None) => {
                 going.permit = exchange.release();
                 Ok(Attempt::Gone)
@@ -234,7 +250,7 @@ impl Legacy {
         &self,
         call: &Call,
         route: &Route,
-        (plan, known_as): (Plan, &Op),
+        (plan, known_as, unwanted): (Plan, &Op, Option<Unwanted>),
         offer: Offer,
         deadline: Instant,
     ) -> Result<Reply, UpstreamError> {
@@ -249,6 +265,7 @@ impl Legacy {
             deadline,
             slot: &slot,
             permit: None,
+            unwanted,
         };
         let log = call.caller.log_level;
         let wants = going.wants(&session, log);
@@ -273,7 +290,7 @@ impl Legacy {
         }
         let seat = session.desk.sit(exchange.number(), turn, log.is_some());
         let params = going.params(&session, &mut exchange);
-        let begun = self.beginning(exchange, &session, &going, Some(seat));
+        let begun = self.beginning(exchange, &session, &mut going, Some(seat));
         let mut open = OpenCall::new(call, begun);
         open.send(call.op.method(), &params);
         open.into_reply().await
@@ -315,7 +332,7 @@ impl Legacy {
         &self,
         exchange: Exchange,
         session: &Arc<Session>,
-        going: &Going<'_>,
+        going: &mut Going<'_>,
         seat: Option<Seat>,
     ) -> Beginning {
         Beginning {
@@ -326,6 +343,7 @@ impl Legacy {
             lot: Arc::clone(&self.lot),
             deadline: going.deadline,
             op: going.known_as.clone(),
+            unwanted: going.unwanted.take(),
         }
     }
 }

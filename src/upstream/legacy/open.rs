@@ -22,6 +22,7 @@ use super::{
     park::{self, Lot},
     pool::Slot,
     session::Session,
+    tasks::Unwanted,
 };
 use crate::{
     call::{
@@ -57,6 +58,8 @@ pub(super) struct OpenCall {
     lot: Arc<Lot>,
     op: Op,
     caller: Arc<Caller>,
+    /// Cancels the task whose result it is to bring, should it not come to an end.
+    unwanted: Option<Unwanted>,
     offer: Offer,
     deadline: Instant,
     progress: bool,
@@ -87,6 +90,7 @@ pub(super) struct Beginning {
     pub(super) deadline: Instant,
     /// What its caller wants; the request may be about something that led to.
     pub(super) op: Op,
+    pub(super) unwanted: Option<Unwanted>,
 }
 
 /// A request of the server's that is open.
@@ -127,6 +131,7 @@ impl OpenCall {
             slot: begun.slot,
             lot: begun.lot,
             op: begun.op,
+            unwanted: begun.unwanted,
             caller: Arc::clone(&call.caller),
             deadline: begun.deadline,
             progress: call.wants_progress,
@@ -365,6 +370,10 @@ impl OpenCall {
                 Err(error)
             }
         };
+        if over.is_err() {
+            // Nobody can say any more what comes of it.
+            self.unwanted = None;
+        }
         // It waits for its caller alone: others of its session may be asked from here on.
         self.over = Some(over);
         self.seat = None;
@@ -400,7 +409,11 @@ impl OpenCall {
         body: Result<Json, RpcError>,
     ) -> Result<Outcome, UpstreamError> {
         self.refuse_questions();
-        self.exchange.judge(status, body)
+        let outcome = self.exchange.judge(status, body)?;
+        if let Some(unwanted) = &mut self.unwanted {
+            unwanted.heed(&outcome);
+        }
+        Ok(outcome)
     }
 
     /// Takes a request of the server's: kept, to be put to the caller, or refused.

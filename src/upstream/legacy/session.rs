@@ -56,7 +56,7 @@ pub(in crate::upstream) struct Session {
     pub(super) desk: Arc<Desk>,
     /// Whether its calls wait for people.
     pub(super) asking: Arc<Patience>,
-    /// The calls that wait for a person: the session's end waits for theirs.
+    /// The calls that wait for a person, and the tasks that are being cancelled: the session's end waits for theirs.
     pub(super) parked: TaskTracker,
     /// The log level asked for, if any. Only ever lowered: what is above a call's own level is dropped here.
     level: AtomicU8,
@@ -234,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Whether a call of it waits for a person.
+    /// Whether a call of it waits for a person, or has just ceased to.
     pub(super) fn is_asking(&self) -> bool {
         !self.parked.is_empty()
     }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 2025-11-25 | any | its own `task` passes, and so does what it asks about the task |
 //! | declares the extension | runs only as a task | we ask for a task; `tasks/get` holds its result once there is one |
-//! | any other | runs only as a task | we ask for a task and wait for it; giving up cancels it |
+//! | any other | runs only as a task | we ask for a task and wait for it; giving up cancels it, also while its caller is asked |
 //!
 //! What a task asks comes on the stream of its result. A core client reads that stream itself; for one that waits it is a
 //! question of its call; for the extension it stands in the state, and is kept until the answers come.
@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     Legacy,
     inquiries::{self, Inquiry},
+    session::Session,
 };
 use crate::{
     call::{
@@ -27,7 +28,7 @@ use crate::{
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
     protocol::{codes, extensions, meta, methods},
-    upstream::{Peer, UpstreamError, asking::Offer, exchange, line::Line, params::Wish},
+    upstream::{Peer, UpstreamError, asking::Offer, exchange, params::Wish},
 };
 
 /// How often a task that is waited for is looked at when its server does not say.
@@ -156,7 +157,7 @@ impl Legacy {
                 call.deadline,
             )
             .await?;
-        let mut unwanted = Unwanted(Some((Arc::clone(&session.line), local.clone())));
+        let mut unwanted = Unwanted(Some((session, local.clone())));
         let route = Route {
             local,
             ..route.clone()
@@ -175,11 +176,10 @@ impl Legacy {
                 // Its result: at once when it has ended, and where it asks something first, on the stream that it asks on.
                 Some("completed" | "failed" | "input_required") => {
                     let result = about(call, TaskOp::Result);
-                    let reply = self.once_as(&result, &route, Plan::None, &call.op).await?;
-                    return Ok(mapped(reply, move |outcome| {
-                        unwanted.keep();
-                        outcome
-                    }));
+                    let unwanted = Some(unwanted);
+                    return self
+                        .once_as(&result, &route, Plan::None, &call.op, unwanted)
+                        .await;
                 }
                 _ => return Err(UpstreamError::Protocol("a task in no known state".into())),
             }
@@ -190,7 +190,7 @@ impl Legacy {
             sleep(pause).await;
             let outcome = self.state(call, &route).await?;
             let Outcome::Complete(next) = outcome else {
-                unwanted.keep();
+                unwanted.heed(&outcome);
                 return Ok(Reply::Done(outcome));
             };
             state = next;
@@ -337,36 +337,58 @@ impl Legacy {
     }
 }
 
-/// Tells the server that a task is not wanted any more, unless it was taken back.
-struct Unwanted(Option<(Arc<Line>, Arc<str>)>);
+/// Tells the server that a task is not wanted any more, unless it has come to an end.
+pub(super) struct Unwanted(Option<(Arc<Session>, Arc<str>)>);
 
 impl Unwanted {
     /// It is over, or the server's own affair.
     fn keep(&mut self) {
         self.0 = None;
     }
+
+    /// It is over if this is an end: a question is none, and whose result is lost may go on.
+    pub(super) fn heed(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Complete(_)
+            | Outcome::Failed(_)
+            | Outcome::Task(_)
+            | Outcome::Listed(_)
+            | Outcome::Card(_) => self.keep(),
+            Outcome::InputRequired(_) | Outcome::Lost(_) => {}
+        }
+    }
+
+    /// The reply, which is heeded.
+    pub(super) fn heeding(mut self, reply: Reply) -> Reply {
+        mapped(reply, move |outcome| {
+            self.heed(&outcome);
+            outcome
+        })
+    }
 }
 
 impl Drop for Unwanted {
     fn drop(&mut self) {
         // Outside a runtime there is nobody to tell it: the process is ending.
-        let Some((line, local)) = self.0.take() else {
+        let Some((session, local)) = self.0.take() else {
             return;
         };
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let tasks = line.terms.tasks.clone();
-        tasks.spawn(async move {
+        let (tasks, parked) = (session.line.terms.tasks.clone(), session.parked.clone());
+        // A session that ends waits for it, as for the calls that are parked there.
+        tasks.spawn(parked.track_future(async move {
+            let line = &session.line;
             let params = meta::object_of(&[("taskId", Json::string(&local))]);
             let headers = line.headers.clone();
             let deadline = Instant::now() + FAREWELL;
             let method = methods::TASKS_CANCEL;
-            let told = exchange::ask(&line, method, &params, headers, deadline, true).await;
+            let told = exchange::ask(line, method, &params, headers, deadline, true).await;
             if let Err(error) = told {
                 tracing::debug!(%error, "a task could not be cancelled");
             }
-        });
+        }));
     }
 }
 

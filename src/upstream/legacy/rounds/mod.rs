@@ -1,5 +1,6 @@
 //! Servers of the handshake era that ask: whose question it is, where a call waits, how it goes on, how it is given up.
 
+mod awaited;
 mod given_up;
 mod going_on;
 mod inquired;
@@ -35,7 +36,7 @@ fn json(text: &str) -> Json {
     Json::parse(text.to_owned().into(), &Limits::UPSTREAM).unwrap()
 }
 
-fn able(key: &str) -> Call {
+pub(super) fn able(key: &str) -> Call {
     able_to(key, ALL)
 }
 
@@ -49,7 +50,7 @@ fn able_to(key: &str, declared: &str) -> Call {
     }
 }
 
-fn again(call: &Call, asked: &InputRequired, responses: &str) -> Call {
+pub(super) fn again(call: &Call, asked: &InputRequired, responses: &str) -> Call {
     Call {
         resume: Some(Resume {
             responses: Some(json(responses)),
@@ -90,7 +91,7 @@ async fn begun(
 }
 
 /// What was asked, of a caller who is told so.
-fn asked(reply: Result<Reply, UpstreamError>) -> InputRequired {
+pub(super) fn asked(reply: Result<Reply, UpstreamError>) -> InputRequired {
     match reply {
         Ok(Reply::Done(Outcome::InputRequired(asked))) => {
             asked.hold.iter().for_each(Hold::told);
@@ -101,7 +102,7 @@ fn asked(reply: Result<Reply, UpstreamError>) -> InputRequired {
 }
 
 /// The first call on its owner's own pipe, which asks; and the pipe.
-async fn asked_on_own_pipe(
+pub(super) async fn asked_on_own_pipe(
     processes: &crate::upstream::scripted::Processes,
     peer: &Arc<Legacy>,
     call: Call,

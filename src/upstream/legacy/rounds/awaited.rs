@@ -1,0 +1,133 @@
+//! Tools that run only as tasks, for callers who know of none: what becomes of the task once it has asked.
+
+use super::*;
+
+const TASK: &str = r#"{"task":{"taskId":"local","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttl":null}}"#;
+
+/// A server whose tool is a task that waits for its caller, and whose results are played by hand.
+async fn a_task() -> (Arc<Scripted>, Arc<Legacy>) {
+    let (transport, mut peer) = over_http(&an_address(), |sent| match sent.method.as_str() {
+        "tools/call" => result(TASK),
+        "tasks/result" => Play::Open,
+        "tasks/cancel" => result("{}"),
+        _ => Play::Status(202),
+    })
+    .await;
+    peer.has_tasks = true;
+    (transport, Arc::new(peer))
+}
+
+fn only_as_a_task() -> Route {
+    Route {
+        task_only: true,
+        ..a_route("t")
+    }
+}
+
+/// Calls the tool while the server says this on the stream of its result.
+async fn called(
+    transport: &Arc<Scripted>,
+    peer: &Arc<Legacy>,
+    call: Call,
+    says: &[&str],
+) -> Result<Reply, UpstreamError> {
+    let carried = peer.call(call, only_as_a_task());
+    let speaking = async {
+        transport.until_count("tasks/result", 1).await;
+        for text in says {
+            transport.tell(0, text);
+        }
+    };
+    tokio::join!(carried, speaking).0
+}
+
+/// The task was cancelled, once.
+async fn is_cancelled(transport: &Arc<Scripted>) {
+    transport.until_count("tasks/cancel", 1).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let told = transport.sent_of("tasks/cancel");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].params, r#"{"taskId":"local"}"#);
+    assert_eq!(told[0].header("mcp-session-id"), Some("s1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_caller_does_not_come_back_is_cancelled_with_the_call() {
+    let (transport, peer) = a_task().await;
+    let began = Instant::now();
+    asked(called(&transport, &peer, able("k"), &[ELICIT]).await);
+    tokio::time::sleep(park::PATIENCE - Duration::from_secs(1)).await;
+    assert!(transport.sent_of("tasks/cancel").is_empty());
+    transport.until_count("tasks/cancel", 1).await;
+    assert!(began.elapsed() < park::PATIENCE + Duration::from_secs(5));
+    is_cancelled(&transport).await;
+    assert_eq!(peer.lot.len(), 0);
+}
+
+/// While the session can still be spoken on.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_asked_is_cancelled_before_the_session_of_its_caller_is_left() {
+    let (transport, peer) = a_task().await;
+    let call = able("k");
+    asked(called(&transport, &peer, call.clone(), &[ELICIT]).await);
+    call.caller.affinity.ended.as_ref().unwrap().cancel();
+    while transport.ended.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(transport.sent_of("tasks/cancel").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_answered_is_cancelled_when_its_caller_goes_and_not_when_it_ends() {
+    for ends in [true, false] {
+        let (transport, peer) = a_task().await;
+        let call = able("k");
+        let asked = asked(called(&transport, &peer, call.clone(), &[ELICIT]).await);
+        let key = asked.requests.root().members().next().unwrap().key;
+        let answer = format!(r#"{{"{key}":{{"action":"accept"}}}}"#);
+        let going_on = peer.call(again(&call, &asked, &answer), only_as_a_task());
+        if ends {
+            let speaking = async {
+                transport.until_count("", 1).await;
+                transport.tell(0, &last(r#"{"n":1}"#));
+            };
+            assert_eq!(text(tokio::join!(going_on, speaking).0), r#"{"n":1}"#);
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            assert!(transport.sent_of("tasks/cancel").is_empty());
+        } else {
+            let gone = tokio::time::timeout(Duration::from_secs(1), going_on).await;
+            assert!(gone.is_err());
+            is_cancelled(&transport).await;
+        }
+    }
+}
+
+/// What cannot be read is no answer: whether the caller is asked meanwhile, or is told of the end on a stream.
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_result_is_lost_is_cancelled_at_once() {
+    let foreign = r#"{"jsonrpc":"2.0","id":99,"result":{}}"#;
+    let (transport, peer) = a_task().await;
+    let before = Instant::now();
+    asked(called(&transport, &peer, able("k"), &[ELICIT]).await);
+    transport.tell(0, foreign);
+    transport.until_count("tasks/cancel", 1).await;
+    assert!(before.elapsed() < Duration::from_secs(5));
+    is_cancelled(&transport).await;
+
+    let line = note("notifications/message", r#"{"level":"error","data":1}"#);
+    for declared in [ALL, "{}"] {
+        let (transport, peer) = a_task().await;
+        let mut call = able_to("k", declared);
+        Arc::make_mut(&mut call.caller).log_level = Some(LogLevel::Info);
+        let reply = called(&transport, &peer, call, &[&line, foreign]).await;
+        let Ok(Reply::Stream(stream)) = reply else {
+            panic!("{reply:?}")
+        };
+        let steps: Vec<_> = stream.collect().await;
+        assert!(matches!(
+            steps[..],
+            [Step::Event(Event::Log(..)), Step::Outcome(Outcome::Lost(_))]
+        ));
+        transport.until_count("tasks/cancel", 1).await;
+    }
+}
