@@ -94,19 +94,20 @@ impl Legacy {
     /// The slot that a call belongs to; `offer` is what may be asked of its caller.
     pub(super) fn slot(&self, call: &Call, offer: Offer) -> Result<Arc<Slot>, UpstreamError> {
         let caller = &call.caller;
-        let (owner, ended) = match self.isolation {
+        let (owner, whose, ended) = match self.isolation {
             // Where all share a pipe, nobody could say whom a question is for.
             Isolation::Shared if offer.is_none() || !self.wire.streamable => {
                 return Ok(Arc::clone(&self.service));
             }
-            Isolation::Shared => (Arc::clone(&self.everybody), None),
-            Isolation::Principal => (caller.principal.shared(), None),
+            Isolation::Shared => (Arc::clone(&self.everybody), None, None),
+            Isolation::Principal => (caller.principal.shared(), Some(&caller.principal), None),
             Isolation::Session => (
                 Arc::clone(&caller.affinity.key),
+                Some(&caller.principal),
                 caller.affinity.ended.as_ref(),
             ),
         };
-        self.keyed.slot(&SessionKey { owner, offer }, ended)
+        self.keyed.slot(&SessionKey { owner, offer }, whose, ended)
     }
 
     /// Carries one request; only what is idempotent twice.
@@ -324,7 +325,7 @@ impl Legacy {
             .take(number, call)
             .await
             .ok_or(UpstreamError::OutcomeUnknown)?;
-        self.keyed.touch(open.slot());
+        open.slot().touch();
         open.resume(call, deadline, permit).await
     }
 

@@ -30,7 +30,7 @@ impl Legacy {
             owner: who.grantee().text(),
             offer: Offer::LISTING,
         };
-        self.keyed.slot(&key, None)
+        self.keyed.slot(&key, Some(&who.principal), None)
     }
 
     /// What a principal sees of the server, on a session of their own.

@@ -18,6 +18,8 @@ mod watch;
 #[cfg(test)]
 mod cancelling;
 #[cfg(test)]
+mod crowding;
+#[cfg(test)]
 mod levels;
 #[cfg(test)]
 mod rounds;

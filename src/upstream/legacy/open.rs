@@ -594,6 +594,13 @@ impl OpenCall {
     }
 }
 
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        // However long it took: its session was in use until now.
+        self.slot.touch();
+    }
+}
+
 /// The body that answers a question. Results go as they are; an object that holds nothing but an error is one: that is how a
 /// dialect says that its client refused.
 fn body_of(answer: Json) -> Result<Json, RpcError> {

@@ -1,12 +1,13 @@
 //! Sessions by key: who may share one, when one is opened, when it is closed (PRODUCT 6).
 //!
 //! Guarantees: two keys never share a session; a session is opened once however many wait for it, and closed when its
-//! key's owner ends, after 15 idle minutes, or with the pool. Bounds: 10,000 HTTP sessions, 32 processes or event streams;
-//! a key beyond them is refused.
+//! key's owner ends, after 15 idle minutes, or with the pool. Bounds: 10,000 HTTP sessions; 32 processes or event streams, of
+//! which [`OF_ONE`] are one principal's. A key beyond them is refused, unless a process or stream has had nothing to do for
+//! [`SPARED`] and gives way; never one on which a call is under way.
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::session::{Proposal, Session};
 use crate::{
-    call::Identity,
+    call::{Identity, Principal},
     tasks::{Tasks, clock},
     upstream::{
         UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
@@ -36,6 +37,11 @@ use crate::{
 const HTTP_SESSIONS: usize = 10_000;
 /// The most processes or event streams of one upstream, beside the service one.
 const OWN_TRANSPORTS: usize = 32;
+/// The most of them that are one principal's, who must not keep everybody else out. Whoever is not asked for a name may be many
+/// people, and has what there is.
+const OF_ONE: usize = OWN_TRANSPORTS / 4;
+/// What was used so lately gives way to nobody: to be ended and begun by turns would help none of those who take turns.
+const SPARED: Duration = Duration::from_secs(60);
 /// A session unused for this long is closed.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 /// A process that lived shorter than this is not started again at once.
@@ -107,10 +113,13 @@ pub(super) struct SessionKey {
 pub(super) struct Slot {
     /// What is declared on its sessions.
     offer: Offer,
+    /// Whose share it counts against, if anybody's.
+    whose: Option<Principal>,
     live: ArcSwapOption<Session>,
     /// Held while a session is opened, so that it is opened once; remembers how that went.
     opening: Arc<Mutex<Attempts>>,
-    /// When it was last used, in milliseconds since the pool began.
+    began: Instant,
+    /// When it was last used, in milliseconds since it began.
     used: AtomicU64,
     /// Cancelled when the slot is given up.
     retired: CancellationToken,
@@ -127,15 +136,17 @@ struct Attempts {
 }
 
 impl Slot {
-    fn new(offer: Offer, service: bool, terms: &Terms) -> Arc<Self> {
+    fn new(offer: Offer, whose: Option<Principal>, service: bool, terms: &Terms) -> Arc<Self> {
         Arc::new(Self {
             offer,
+            whose,
             live: ArcSwapOption::empty(),
             opening: Arc::new(Mutex::new(Attempts {
                 backoff: terms.backoff(),
                 failed: None,
                 opened: None,
             })),
+            began: clock::now(),
             used: AtomicU64::new(0),
             retired: CancellationToken::new(),
             service,
@@ -145,7 +156,7 @@ impl Slot {
     /// The slot of the gateway's own session.
     pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
         let line = &session.line;
-        let slot = Self::new(line.offer, true, &line.terms);
+        let slot = Self::new(line.offer, None, true, &line.terms);
         slot.live.store(Some(session));
         slot
     }
@@ -259,6 +270,18 @@ impl Slot {
         session.gone.cancel();
     }
 
+    /// A session of it is used again.
+    pub(super) fn touch(&self) {
+        let now = u64::try_from(clock::since(self.began).as_millis()).unwrap_or(u64::MAX);
+        self.used.store(now, Ordering::Relaxed);
+    }
+
+    /// For how long it was not used.
+    fn unused(&self) -> Duration {
+        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        clock::since(self.began).saturating_sub(used)
+    }
+
     /// Gives the slot up and closes its session.
     pub(super) async fn retire(&self, owns_transport: bool) {
         self.retired.cancel();
@@ -272,8 +295,9 @@ impl Slot {
 pub(super) struct Pool {
     slots: DashMap<SessionKey, Arc<Slot>, DefaultHashBuilder>,
     opening: Arc<Opening>,
-    began: Instant,
     bound: usize,
+    /// Held while a slot is added, so that the bounds hold.
+    adding: std::sync::Mutex<()>,
     tasks: Tasks,
 }
 
@@ -289,8 +313,8 @@ impl Pool {
         let pool = Arc::new(Self {
             slots: DashMap::default(),
             opening,
-            began: Instant::now(),
             bound,
+            adding: std::sync::Mutex::default(),
             tasks: tasks.clone(),
         });
         let weak = Arc::downgrade(&pool);
@@ -306,11 +330,7 @@ impl Pool {
         pool
     }
 
-    fn now(&self) -> u64 {
-        u64::try_from(clock::since(self.began).as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// The slot of `key`. With `ended`, the slot is given up when that fires.
+    /// The slot of `key`, which counts against the share of `whose`. With `ended`, the slot is given up when that fires.
     ///
     /// # Errors
     /// [`UpstreamError::Overloaded`] when there is no room for another key, [`UpstreamError::Unavailable`] when the pool is
@@ -318,19 +338,23 @@ impl Pool {
     pub(super) fn slot(
         self: &Arc<Self>,
         key: &SessionKey,
+        whose: Option<&Principal>,
         ended: Option<&CancellationToken>,
     ) -> Result<Arc<Slot>, UpstreamError> {
         // The time is written while the map's shard is locked, so that a sweep sees it.
         if let Some(slot) = self.slots.get(key) {
-            slot.used.store(self.now(), Ordering::Relaxed);
+            slot.touch();
             return Ok(Arc::clone(&slot));
         }
-        if self.slots.len() >= self.bound {
-            return Err(UpstreamError::Overloaded);
+        let whose = whose.filter(|whose| **whose != Principal::anonymous());
+        // Nothing panics under the lock, and it protects no data.
+        let one = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.slots.contains_key(key) {
+            self.make_room(whose)?;
         }
         let slot = match self.slots.entry(key.clone()) {
             Entry::Occupied(entry) => {
-                entry.get().used.store(self.now(), Ordering::Relaxed);
+                entry.get().touch();
                 return Ok(Arc::clone(entry.get()));
             }
             // Asked while the shard is locked, so that who closes the pool finds every slot.
@@ -338,12 +362,12 @@ impl Pool {
                 return Err(given_up());
             }
             Entry::Vacant(entry) => {
-                let slot = Slot::new(key.offer, false, &self.opening.terms);
-                slot.used.store(self.now(), Ordering::Relaxed);
+                let slot = Slot::new(key.offer, whose.cloned(), false, &self.opening.terms);
                 entry.insert(Arc::clone(&slot));
                 slot
             }
         };
+        drop(one);
         if let Some(ended) = ended {
             let (ended, retired) = (ended.clone(), slot.retired.clone());
             let (weak, key) = (Arc::downgrade(self), key.clone());
@@ -362,17 +386,63 @@ impl Pool {
         Ok(slot)
     }
 
-    /// A session of this slot is used again.
-    pub(super) fn touch(&self, slot: &Slot) {
-        slot.used.store(self.now(), Ordering::Relaxed);
+    /// Sees to it that there is room for one more of `whose`.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Overloaded`] when there is not, and nothing gives way.
+    fn make_room(&self, whose: Option<&Principal>) -> Result<(), UpstreamError> {
+        let full = self.slots.len() >= self.bound;
+        // Of sessions that cost us next to nothing there are so many that to look through them would cost more.
+        let has_room = if !self.opening.owns_transports() {
+            !full
+        } else if let Some(whose) = whose
+            && self.count_of(whose) >= OF_ONE
+        {
+            self.let_one_go(|slot| slot.whose.as_ref() == Some(whose))
+        } else {
+            !full || self.let_one_go(|_| true)
+        };
+        if has_room {
+            Ok(())
+        } else {
+            Err(UpstreamError::Overloaded)
+        }
+    }
+
+    fn count_of(&self, whose: &Principal) -> usize {
+        let theirs = self.slots.iter();
+        theirs
+            .filter(|slot| slot.whose.as_ref() == Some(whose))
+            .count()
+    }
+
+    /// Gives up the slot that was used least lately, of those that `may` be given up and with which nobody has anything to do.
+    fn let_one_go(&self, may: impl Fn(&Slot) -> bool) -> bool {
+        // Whoever opens its session, has a call on it, be it one that waits for a person, or listens on it, holds the slot.
+        let idle = |slot: &Arc<Slot>| Arc::strong_count(slot) == 1 && slot.unused() >= SPARED;
+        loop {
+            let oldest = self
+                .slots
+                .iter()
+                .filter(|slot| idle(slot) && may(slot))
+                .max_by_key(|slot| slot.unused());
+            let Some(key) = oldest.map(|slot| slot.key().clone()) else {
+                return false;
+            };
+            // Unless somebody came for it at the last moment.
+            if let Some((_, slot)) = self.slots.remove_if(&key, |_, slot| idle(slot)) {
+                let owns = self.opening.owns_transports();
+                let retiring = async move { slot.retire(owns).await };
+                self.opening.terms.tasks.spawn(retiring);
+                return true;
+            }
+        }
     }
 
     async fn sweep(&self) {
-        let now = self.now();
         let idle = |slot: &Arc<Slot>| {
-            let unused = now.saturating_sub(slot.used.load(Ordering::Relaxed));
             let asking = slot.usable().is_some_and(|session| session.is_asking());
-            u128::from(unused) >= IDLE.as_millis() && !asking
+            slot.unused() >= IDLE && !asking
         };
         let keys: Vec<_> = self
             .slots
