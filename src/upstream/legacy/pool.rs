@@ -2,7 +2,7 @@
 //!
 //! Guarantees: two keys never share a session; a session is opened once however many wait for it, and closed when its
 //! key's owner ends, after 15 idle minutes, or with the pool. Bounds: 10,000 HTTP sessions; 32 processes or event streams, of
-//! which [`OF_ONE`] are one principal's. A key beyond them is refused, unless a process or stream has had nothing to do for
+//! which, once half are taken, [`OF_ONE`] are one principal's. A key beyond them is refused, unless a process or stream has had nothing to do for
 //! [`SPARED`] and gives way; never one on which a call is under way.
 
 use std::{
@@ -37,8 +37,8 @@ use crate::{
 const HTTP_SESSIONS: usize = 10_000;
 /// The most processes or event streams of one upstream, beside the service one.
 const OWN_TRANSPORTS: usize = 32;
-/// The most of them that are one principal's, who must not keep everybody else out. Whoever is not asked for a name may be many
-/// people, and has what there is.
+/// The most of them that are one principal's once half of all are taken: nobody keeps everybody else out, and who is alone has
+/// room. Whoever is not asked for a name may be many people, and has what there is.
 const OF_ONE: usize = OWN_TRANSPORTS / 4;
 /// What was used so lately gives way to nobody: to be ended and begun by turns would help none of those who take turns.
 const SPARED: Duration = Duration::from_secs(60);
@@ -396,6 +396,7 @@ impl Pool {
         let has_room = if !self.opening.owns_transports() {
             !full
         } else if let Some(whose) = whose
+            && 2 * self.slots.len() >= self.bound
             && self.count_of(whose) >= OF_ONE
         {
             self.let_one_go(|slot| slot.whose.as_ref() == Some(whose))
@@ -441,7 +442,9 @@ impl Pool {
 
     async fn sweep(&self) {
         let idle = |slot: &Arc<Slot>| {
-            let asking = slot.usable().is_some_and(|session| session.is_asking());
+            // Whoever has a call on it, or listens on it, holds it.
+            let asking = Arc::strong_count(slot) > 1
+                || slot.usable().is_some_and(|session| session.is_asking());
             slot.unused() >= IDLE && !asking
         };
         let keys: Vec<_> = self
