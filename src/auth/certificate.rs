@@ -3,8 +3,13 @@
 //! Guarantees: nothing is believed here that the handshake has not proved; a certificate that cannot be read whole gives no
 //! name. Deliberately absent: chains, signatures, revocation lists.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -21,6 +26,15 @@ pub struct Certificate {
     mails: Vec<String>,
     common_name: Option<String>,
     not_after: u64,
+}
+
+/// What is asked of a certificate of one's own before it is shown to anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outline {
+    /// 1 to 3.
+    pub version: u8,
+    /// Unix seconds of its end.
+    pub not_after: u64,
 }
 
 /// Bytes that are no certificate that could be read.
@@ -51,22 +65,13 @@ impl Certificate {
     /// # Errors
     /// When it is not well formed as far as it is read.
     pub fn read(der: &[u8]) -> Result<Self, NotACertificate> {
-        let mut outer = Der(der);
-        let mut certificate = Der(outer.expect(SEQUENCE)?);
-        let mut body = Der(certificate.expect(SEQUENCE)?);
-        body.skip_if(VERSION)?;
-        body.expect(INTEGER)?; // serial number
-        body.expect(SEQUENCE)?; // algorithm
-        body.expect(SEQUENCE)?; // issuer
-        let mut validity = Der(body.expect(SEQUENCE)?);
-        validity.next()?;
-        let (form, not_after) = validity.next()?;
+        let (outline, mut body) = begun(der)?;
         let mut found = Self {
             uris: Vec::new(),
             names: Vec::new(),
             mails: Vec::new(),
             common_name: common_name(body.expect(SEQUENCE)?)?,
-            not_after: moment(form, not_after)?,
+            not_after: outline.not_after,
         };
         body.expect(SEQUENCE)?; // public key
         while !body.0.is_empty() {
@@ -154,6 +159,56 @@ impl Certificate {
         }
         Ok(())
     }
+}
+
+impl Outline {
+    /// Reads the DER of a certificate, whatever its names are.
+    ///
+    /// # Errors
+    /// When it is not well formed as far as it is read.
+    pub fn read(der: &[u8]) -> Result<Self, NotACertificate> {
+        begun(der).map(|(outline, _)| outline)
+    }
+
+    /// That of the first certificate in PEM, if it can be read.
+    pub fn of_pem(pem: &[u8]) -> Option<Self> {
+        let first = CertificateDer::pem_slice_iter(pem).next()?.ok()?;
+        Self::read(&first).ok()
+    }
+
+    /// When it ends.
+    pub fn end(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(self.not_after)
+    }
+
+    /// The day of its end, `2026-11-27`.
+    pub fn last_day(&self) -> String {
+        jiff::Timestamp::try_from(self.end())
+            .map_or_else(|_| String::new(), |end| end.strftime("%F").to_string())
+    }
+}
+
+/// What stands before the subject, and what is left.
+fn begun(der: &[u8]) -> Result<(Outline, Der<'_>), NotACertificate> {
+    let mut outer = Der(der);
+    let mut certificate = Der(outer.expect(SEQUENCE)?);
+    let mut body = Der(certificate.expect(SEQUENCE)?);
+    // The first version says nothing of it, the others count from 0.
+    let version = match body.0.first() {
+        Some(&VERSION) => match Der(body.expect(VERSION)?).expect(INTEGER)? {
+            [number @ 0..=2] => number + 1,
+            _ => return Err(NotACertificate),
+        },
+        Some(_) | None => 1,
+    };
+    body.expect(INTEGER)?; // serial number
+    body.expect(SEQUENCE)?; // algorithm
+    body.expect(SEQUENCE)?; // issuer
+    let mut validity = Der(body.expect(SEQUENCE)?);
+    validity.next()?;
+    let (form, not_after) = validity.next()?;
+    let not_after = moment(form, not_after)?;
+    Ok((Outline { version, not_after }, body))
 }
 
 /// The one common name of a subject.
@@ -267,13 +322,6 @@ impl<'a> Der<'a> {
             _ => Err(NotACertificate),
         }
     }
-
-    fn skip_if(&mut self, tag: u8) -> Result<(), NotACertificate> {
-        if self.0.first() == Some(&tag) {
-            self.next()?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -330,6 +378,21 @@ mod tests {
             tenant: None,
         };
         assert!(read.identity(&spec).is_none());
+    }
+
+    #[test]
+    fn version_and_end_are_read_whatever_the_names_are() {
+        let der = certificate(|params| {
+            // Too odd a name to be anybody's.
+            params.distinguished_name.push(DnType::CommonName, "a\0b");
+            params.not_after = rcgen::date_time_ymd(2031, 2, 28);
+        });
+        assert!(Certificate::read(&der).is_err());
+        let outline = Outline::read(&der).unwrap();
+        assert_eq!((outline.version, outline.not_after), (3, 1_930_003_200));
+        assert_eq!(outline.last_day(), "2031-02-28");
+        let first = include_bytes!("../config/tests/v1.pem");
+        assert_eq!(Outline::of_pem(first).unwrap().version, 1);
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::{
     metrics::{Bound, reached},
 };
 
-pub use certificate::{Certificate, NotACertificate};
+pub use certificate::{Certificate, NotACertificate, Outline};
 pub use jwks::{BadKeySet, KeySet};
 
 use cache::Cache;

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
+    time::{Duration, SystemTime},
 };
 
 use clap::Args as ClapArgs;
@@ -28,6 +29,9 @@ use crate::{
     tasks::Tasks,
     upstream::spec::{Endpoint, UpstreamSpec},
 };
+
+/// How long before its end a certificate is told of.
+const RENEWAL: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Check a configuration: every problem at once, with file, line, column and a hint
 #[derive(Debug, ClapArgs)]
@@ -143,6 +147,10 @@ fn noted(plan: &Plan) -> Vec<String> {
         format!(
             "{path} may be a secret that stands in the file: `${{env:NAME}}` keeps it out of it"
         )
+    }));
+    let soon = plan.ending_before(SystemTime::now() + RENEWAL);
+    notes.extend(soon.into_iter().map(|(path, day)| {
+        format!("{path} expires on {day}; from then on usher does not start with it")
     }));
     notes
 }
@@ -406,7 +414,7 @@ mod tests {
     fn a_limit_on_a_tool_that_is_not_there_is_told() {
         let rate = Rate {
             calls: 1,
-            period: std::time::Duration::from_secs(60),
+            period: Duration::from_secs(60),
             burst: 1,
         };
         let rule = |pattern| Rule {

@@ -1,13 +1,17 @@
 //! The plan: what a configuration means, in each module's own validated types. Below this floor nobody has heard of a file.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::SystemTime};
 
 use secrecy::SecretString;
 
 use super::Loaded;
 use crate::{
-    admin::AdminSpec, auth::spec::AuthSpec, catalog::rules::CatalogRules, limits::LimitRules,
-    server::spec::ListenSpec, upstream::spec::UpstreamSpec,
+    admin::AdminSpec,
+    auth::{Outline, spec::AuthSpec},
+    catalog::rules::CatalogRules,
+    limits::LimitRules,
+    server::spec::ListenSpec,
+    upstream::spec::{Endpoint, UpstreamSpec},
 };
 
 /// Everything `App::build` needs.
@@ -61,6 +65,31 @@ pub struct Plan {
     pub door: crate::downstream::DoorBounds,
     /// How much callers may be asked, and for how long.
     pub asking: crate::resume::Bounds,
+}
+
+impl Plan {
+    /// The certificates of its own that end before then: the key that each stands at, and its last day.
+    pub fn ending_before(&self, then: SystemTime) -> Vec<(String, String)> {
+        let mut own = Vec::new();
+        if let Some(tls) = &self.listen.tls {
+            own.push(("listen.tls.cert".to_owned(), &tls.cert));
+        }
+        if let Some(tls) = self.admin.as_ref().and_then(|it| it.listen.tls.as_ref()) {
+            own.push(("admin.tls.cert".to_owned(), &tls.cert));
+        }
+        for upstream in &self.upstreams {
+            if let Endpoint::Http(http) = &upstream.endpoint
+                && let Some((cert, _)) = &http.tls.identity
+            {
+                own.push((format!("upstreams.{}.tls.cert", upstream.id), cert));
+            }
+        }
+        let ending = |(key, pem): (String, &Vec<u8>)| {
+            let outline = Outline::of_pem(pem)?;
+            (outline.end() < then).then(|| (key, outline.last_day()))
+        };
+        own.into_iter().filter_map(ending).collect()
+    }
 }
 
 /// Where policies are read from.
