@@ -1,7 +1,7 @@
 //! Bounds on the schemas of tools, whether they are schemas at all (SECURITY CAT-5, section 6), and what calls are held to.
 //!
-//! Checks size, depth, references and patterns by walking the text once, then the shape against the meta-schema of its
-//! dialect, then lays it out for checking calls: once for each text, however many tools and catalogs have it. What cannot be
+//! Checks size, depth and patterns by walking the text once, then the shape against the meta-schema of its dialect, then lays
+//! it out for checking calls, which shows where it refers to: once for each text, however many tools and catalogs have it. What cannot be
 //! judged (a pattern that only other engines can run) is a doubt and no fault: the tool is offered, and everything else in
 //! its schema is checked.
 
@@ -114,9 +114,6 @@ impl Walk<'_> {
         }
         for member in schema.members() {
             match (&*member.key, member.value.kind()) {
-                ("$ref" | "$dynamicRef" | "$recursiveRef", Kind::String) => {
-                    reference(member.value)?;
-                }
                 ("pattern", Kind::String) => {
                     self.pattern(&member.value.as_str().unwrap_or_default())?;
                 }
@@ -202,16 +199,6 @@ fn is_meta_schema(address: &str) -> bool {
     META_SCHEMAS.contains(&address.strip_suffix('#').unwrap_or(address))
 }
 
-/// References lead into the schema itself or to a published meta-schema, which validators carry with them.
-fn reference(target: Node<'_>) -> Result<(), SchemaFault> {
-    let target = target.as_str().unwrap_or_default();
-    if target.starts_with('#') || is_meta_schema(&target) {
-        Ok(())
-    } else {
-        Err(SchemaFault::RemoteRef)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -272,6 +259,7 @@ mod tests {
             r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#,
             r#"{"default":{"$ref":"https://x"}}"#,
             r#"{"properties":{"$ref":{"type":"string"}}}"#,
+            r#"{"$id":"https://e.com/a","items":{"$ref":"https://e.com/a"}}"#,
         ] {
             assert_eq!(check(fine), Ok(()), "{fine}");
         }
@@ -282,6 +270,8 @@ mod tests {
             r#"{"x-shared":{"a":{"$ref":"//host/s"}}}"#,
             r#"{"anyOf":[{"$dynamicRef":"urn:x"}]}"#,
             r#"{"$ref":"https://json-schema.org/draft/2020-12/schema/../x"}"#,
+            r#"{"$id":"https://e.com/a","x-shared":{"$ref":"b"}}"#,
+            r#"{"$schema":"https://example.com/mine","items":{"$ref":"b"}}"#,
         ] {
             assert_eq!(check(remote), Err(SchemaFault::RemoteRef), "{remote}");
         }

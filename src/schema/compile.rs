@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     Gap, Schema,
+    address::{Addresses, DATA},
     dialect::Dialect,
     pattern,
     rule::{Contains, Id, Items, Members, Named, Numbers, Pattern, Rule, Texts, Types, Words},
@@ -28,7 +29,12 @@ pub enum Faulty {
 const TOLD: usize = 80;
 
 pub(super) fn compile(schema: Node<'_>) -> Result<Schema, Faulty> {
-    let Some(dialect) = Dialect::of(schema) else {
+    let dialect = Dialect::of(schema);
+    let addresses = Addresses::of(schema, dialect.unwrap_or(Dialect::Draft2020));
+    if !addresses.is_closed() {
+        return Err(Faulty::Remote);
+    }
+    let Some(dialect) = dialect else {
         return Ok(Schema {
             rules: vec![Rule::Unknown],
             tracks: false,
@@ -41,11 +47,10 @@ pub(super) fn compile(schema: Node<'_>) -> Result<Schema, Faulty> {
         places: HashMap::new(),
         waiting: VecDeque::new(),
         anchors: HashMap::new(),
-        nested: false,
+        addresses,
         tracks: false,
         gap: None,
     };
-    layout.nested = layout.has_nested(schema, true);
     layout.place(schema, schema);
     while let Some((id, node, base)) = layout.waiting.pop_front() {
         let rule = layout.rule(node, base)?;
@@ -68,19 +73,19 @@ struct Layout<'a> {
     waiting: VecDeque<(Id, Node<'a>, Node<'a>)>,
     /// The anchors of the resource that begins there.
     anchors: HashMap<usize, HashMap<String, Node<'a>>>,
-    /// Whether some subschema is a resource of its own.
-    nested: bool,
+    addresses: Addresses<'a>,
     tracks: bool,
     gap: Option<Gap>,
 }
 
-/// Members whose values are data, whatever they look like.
-const DATA: [&str; 5] = ["const", "enum", "default", "example", "examples"];
-
 impl<'a> Layout<'a> {
     /// The place of a subschema's rule.
     fn place(&mut self, node: Node<'a>, base: Node<'a>) -> Id {
-        let base = if self.is_resource(node) { node } else { base };
+        let base = if self.addresses.is_resource(node) {
+            node
+        } else {
+            base
+        };
         *self.places.entry(node.span().start).or_insert_with(|| {
             self.rules.push(Rule::Always);
             let id = self.rules.len() - 1;
@@ -313,15 +318,19 @@ impl<'a> Layout<'a> {
         base: Node<'a>,
     ) -> Result<(), Faulty> {
         let target = value.as_str().unwrap_or_default();
-        let Some(fragment) = target.strip_prefix('#') else {
-            if Dialect::at(&target).is_none() {
-                return Err(Faulty::Remote);
-            }
+        let (address, fragment) = target.split_once('#').unwrap_or((&*target, ""));
+        let base = if address.is_empty() {
+            base
+        } else if let Some(resource) = self.addresses.find(address, base) {
+            resource
+        } else if Dialect::at(&target).is_some() {
             self.unjudged(words, Gap::Reference);
             return Ok(());
+        } else {
+            return Err(Faulty::Remote);
         };
         // With one resource there is nobody else whom it could mean.
-        if key != "$ref" && self.nested {
+        if key != "$ref" && self.addresses.has_nested() {
             self.unjudged(words, Gap::Reference);
             return Ok(());
         }
@@ -356,7 +365,7 @@ impl<'a> Layout<'a> {
                     node.member(&step)?
                 }
             };
-            if self.is_resource(node) {
+            if self.addresses.is_resource(node) {
                 base = node;
             }
         }
@@ -374,7 +383,7 @@ impl<'a> Layout<'a> {
     }
 
     fn gather(&self, node: Node<'a>, top: bool, found: &mut HashMap<String, Node<'a>>) {
-        if !top && self.is_resource(node) {
+        if !top && self.addresses.is_resource(node) {
             return;
         }
         for member in node.members() {
@@ -395,24 +404,6 @@ impl<'a> Layout<'a> {
         }
         node.elements()
             .for_each(|element| self.gather(element, false, found));
-    }
-
-    /// Whether a subschema has an address of its own, from which references in it count.
-    fn is_resource(&self, node: Node<'a>) -> bool {
-        let id = node.member(self.dialect.id()).and_then(Node::as_str);
-        let hidden = self.dialect.lone_reference() && node.member("$ref").is_some();
-        !hidden && id.is_some_and(|id| !id.starts_with('#'))
-    }
-
-    fn has_nested(&self, node: Node<'a>, top: bool) -> bool {
-        let mut below = node
-            .members()
-            .filter(|member| !DATA.contains(&&*member.key));
-        !top && self.is_resource(node)
-            || below.any(|member| self.has_nested(member.value, false))
-            || node
-                .elements()
-                .any(|element| self.has_nested(element, false))
     }
 }
 

@@ -11,6 +11,7 @@
 //! annotations. Deliberately absent: whether a schema is one, which the meta-schemas say, and the bounds on its size, which
 //! `catalog` holds.
 
+mod address;
 mod compile;
 mod dialect;
 mod inside;

@@ -199,6 +199,109 @@ fn cat_5_a_schema_that_leads_nowhere_elsewhere_or_round_is_none() {
 }
 
 #[test]
+fn cat_5_an_address_of_the_schema_itself_is_inside_it() {
+    let seven = r#""$schema":"http://json-schema.org/draft-07/schema#""#;
+    let four = r#""$schema":"http://json-schema.org/draft-04/schema#""#;
+    // As TypeBox spells what refers to itself, once and twice.
+    let tree = r#"{"$id":"T0","type":"object","required":["id"],"properties":{"id":{"type":"string"},"nodes":{"type":"array","items":{"$ref":"T0"}}}}"#;
+    let in_tree = r#"{"t":{"id":"a","nodes":[{"id":"b","nodes":[{}]}]}}"#;
+    for (of, value, place) in [
+        (
+            format!(r#"{{"properties":{{"t":{tree}}}}}"#),
+            in_tree,
+            "/t/nodes/0/nodes/0 must have `id`",
+        ),
+        (
+            format!(r#"{{"$id":"https://e.com/s","properties":{{"u":{tree},"t":{tree}}}}}"#),
+            in_tree,
+            "/t/nodes/0/nodes/0 must have `id`",
+        ),
+        // An address that is taken for a name, although it would be relative to itself.
+        (
+            r#"{"properties":{"t":{"$id":"own/T0","type":"object","properties":{"t":{"$ref":"own/T0"}}}}}"#.to_owned(),
+            r#"{"t":{"t":1}}"#,
+            "/t/t must be an object",
+        ),
+        (
+            r#"{"$id":"https://e.com/own.json","type":"object","properties":{"a":{"$ref":"https://e.com/own.json"}}}"#.to_owned(),
+            r#"{"a":{"a":1}}"#,
+            "/a/a must be an object",
+        ),
+        (
+            r#"{"properties":{"a":{"$ref":"item.json"}},"$defs":{"i":{"$id":"item.json","type":"string"}}}"#.to_owned(),
+            r#"{"a":1}"#,
+            "/a must be a string",
+        ),
+        // Relative to the resource that it stands in, and with more behind it.
+        (
+            r##"{"$id":"https://e.com/a/","properties":{"a":{"$ref":"b/c#/$defs/x"}},"$defs":{"b":{"$id":"b/","$defs":{"c":{"$id":"../b/c","$defs":{"x":{"$ref":"/d#named"}}}}},"d":{"$id":"/d","$defs":{"n":{"$anchor":"named","type":"integer"}}}}}"##.to_owned(),
+            r#"{"a":"x"}"#,
+            "/a must be an integer",
+        ),
+        (
+            format!(r#"{{{seven},"properties":{{"a":{{"$ref":"item"}}}},"definitions":{{"i":{{"$id":"item#","type":"string"}}}}}}"#),
+            r#"{"a":1}"#,
+            "/a must be a string",
+        ),
+        (
+            format!(r#"{{{four},"id":"http://e.com/","properties":{{"a":{{"$ref":"item"}}}},"definitions":{{"i":{{"id":"http://e.com/item","type":"string"}}}}}}"#),
+            r#"{"a":1}"#,
+            "/a must be a string",
+        ),
+        // A property may be called as what holds data is.
+        (
+            r#"{"properties":{"default":{"$id":"T","type":"string"},"a":{"$ref":"T"}}}"#.to_owned(),
+            r#"{"a":1}"#,
+            "/a must be a string",
+        ),
+    ] {
+        assert_eq!(told(&of, value), [place], "{of}");
+    }
+    for (remote, why) in [
+        (r#"{"$id":"https://e.com/a","items":{"$ref":"https://e.com/b"}}"#.to_owned(), "another"),
+        (r#"{"$id":"https://e.com/a/b","items":{"$ref":"//e.org/a/b"}}"#.to_owned(), "elsewhere"),
+        (r#"{"items":{"$ref":"T"},"const":{"$id":"T"}}"#.to_owned(), "data"),
+        (r#"{"items":{"$ref":"T"},"allOf":[{"$id":"T","type":"string"},{"$id":"T","type":"null"}]}"#.to_owned(), "two"),
+        (format!(r##"{{{seven},"items":{{"$ref":"T"}},"allOf":[{{"$id":"T","$ref":"#"}}]}}"##), "hidden"),
+        (format!(r#"{{{four},"items":{{"$ref":"T"}},"allOf":[{{"$id":"T"}}]}}"#), "no word of its dialect"),
+    ] {
+        let fault = Schema::compile(json(&remote).root()).err();
+        assert_eq!(fault, Some(Faulty::Remote), "{why}");
+    }
+    let nowhere = r##"{"$id":"T","items":{"$ref":"T#/$defs/x"}}"##;
+    assert_eq!(
+        Schema::compile(json(nowhere).root())
+            .err()
+            .map(|fault| fault.to_string()),
+        Some("refers to `T#/$defs/x`, which is not in it".to_owned())
+    );
+}
+
+/// A hostile schema of the size that a definition may have, of addresses that are long, many and alike.
+#[test]
+fn cat_5_addresses_cost_what_the_schema_is_long() {
+    let long = format!("https://e.com/{}/", "x".repeat(2_000));
+    let many: Vec<_> = (0..9_000).map(|_| r#"{"$id":"T","$ref":"T"}"#).collect();
+    let deep = (0..100).fold("{}".to_owned(), |below, _| {
+        format!(r#"{{"$id":"{}/","items":{below}}}"#, "y".repeat(100))
+    });
+    let begun = std::time::Instant::now();
+    for of in [
+        format!(r#"{{"$id":"{long}","allOf":[{}]}}"#, many.join(",")),
+        format!(r#"{{"$id":"{long}","allOf":[{deep}]}}"#),
+        format!(r#"{{"$id":"{}","$ref":"x"}}"#, "x".repeat(200_000)),
+    ] {
+        // Whatever is said of it: it is said.
+        drop(Schema::compile(json(&of).root()));
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
 fn dialects_differ_as_they_say() {
     let items = r#""items":[{"type":"string"}],"additionalItems":false"#;
     let seven = format!(r#"{{"$schema":"http://json-schema.org/draft-07/schema#",{items}}}"#);
