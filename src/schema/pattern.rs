@@ -26,125 +26,168 @@ pub(super) fn compile(pattern: &str) -> Option<Regex> {
         .ok()
 }
 
+type Chars<'p> = std::iter::Peekable<std::str::Chars<'p>>;
+
 /// The same pattern in the words of our engine.
 fn ours(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
-    let mut class = false;
     while let Some(c) = chars.next() {
         match c {
-            '\\' => {
-                let escape = chars.next()?;
-                escaped(escape, &mut chars, class, &mut out)?;
-            }
-            '[' if class => out.push_str("\\["),
-            '[' => {
-                class = true;
-                out.push('[');
-                if chars.next_if_eq(&'^').is_some() {
-                    out.push('^');
-                }
-                // Nothing, or anything.
-                if chars.peek() == Some(&']') {
-                    return None;
-                }
-            }
-            ']' if class => {
-                class = false;
-                out.push(']');
-            }
-            // Sets are combined by these in our engine, and are themselves in ECMA.
-            '&' | '~' if class => {
-                out.push('\\');
-                out.push(c);
-            }
-            '-' if class && chars.peek() == Some(&'-') => out.push_str("\\-"),
-            '.' if !class => out.push_str(r"[^\n\r\u{2028}\u{2029}]"),
+            '\\' if chars.next_if_eq(&'b').is_some() => out.push_str("(?-u:\\b)"),
+            '\\' => escaped(&mut chars)?.write(&mut out),
+            '[' => class(&mut chars, &mut out)?,
+            '.' => out.push_str(r"[^\n\r\u{2028}\u{2029}]"),
             // Groups without a name or with one are alike; marks for the engine are not.
-            '(' if chars.peek() == Some(&'?') => {
-                chars.next();
-                match chars.next()? {
-                    ':' => out.push_str("(?:"),
-                    '<' if !matches!(chars.peek(), Some('=' | '!')) => out.push_str("(?<"),
-                    _ => return None,
-                }
-            }
+            '(' if chars.next_if_eq(&'?').is_some() => match chars.next()? {
+                ':' => out.push_str("(?:"),
+                '<' if !matches!(chars.peek(), Some('=' | '!')) => out.push_str("(?<"),
+                _ => return None,
+            },
+            '{' => repetition(&mut chars, &mut out)?,
             c => out.push(c),
         }
     }
     Some(out)
 }
 
-fn escaped(
-    escape: char,
-    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
-    class: bool,
-    out: &mut String,
-) -> Option<()> {
-    const SPACE: &str = r"\t\n\x0B\x0C\r \u{A0}\u{FEFF}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}";
-    let mut set = |inside: &str| {
-        if class {
-            out.push_str(inside);
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "[{inside}]");
-        }
-    };
-    match escape {
-        'd' => set("0-9"),
-        'w' => set("A-Za-z0-9_"),
-        's' => set(SPACE),
-        'D' => out.push_str("[^0-9]"),
-        'W' => out.push_str("[^A-Za-z0-9_]"),
-        'S' => {
-            let _ = write!(out, "[^{SPACE}]");
-        }
-        'b' if class => out.push_str("\\x08"),
-        'b' => out.push_str("(?-u:\\b)"),
-        't' | 'n' | 'r' | 'f' | 'v' => {
-            out.push('\\');
-            out.push(escape);
-        }
-        '0' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\x00"),
-        'c' => {
-            let letter = chars.next().filter(char::is_ascii_alphabetic)?;
-            let _ = write!(out, "\\x{:02x}", u32::from(letter) % 32);
-        }
-        'x' => {
-            let code = hex(chars, 2)?;
-            let _ = write!(out, "\\u{{{code:x}}}");
-        }
-        'u' => {
-            let code = if chars.next_if_eq(&'{').is_some() {
-                let mut code = 0_u32;
-                loop {
-                    match chars.next()? {
-                        '}' => break code,
-                        digit => code = code.checked_mul(16)? + digit.to_digit(16)?,
-                    }
-                }
-            } else {
-                pair(chars)?
-            };
-            char::from_u32(code)?;
-            let _ = write!(out, "\\u{{{code:x}}}");
-        }
-        'p' | 'P' if chars.peek() == Some(&'{') => {
-            out.push('\\');
-            out.push(escape);
-        }
-        c if c.is_ascii_alphanumeric() => return None,
-        c if c.is_ascii() => {
-            out.push('\\');
-            out.push(c);
-        }
-        c => out.push(c),
+/// How often, behind its brace; our engine takes more for it than ECMA does (`{,3}`, `{1, 3}`).
+fn repetition(chars: &mut Chars<'_>, out: &mut String) -> Option<()> {
+    if !chars.peek()?.is_ascii_digit() {
+        return None;
     }
+    out.push('{');
+    loop {
+        match chars.next()? {
+            '}' => break,
+            c if c.is_ascii_digit() || c == ',' => out.push(c),
+            _ => return None,
+        }
+    }
+    out.push('}');
     Some(())
 }
 
+/// What one place of a pattern stands for.
+enum Atom {
+    /// This character.
+    One(char),
+    /// Any of a set, in the words of our engine, which are of their own within a class as well.
+    Set(String),
+}
+
+impl Atom {
+    fn write(self, out: &mut String) {
+        match self {
+            // Whatever is no letter may mean something to our engine, as it is or behind a backslash.
+            Self::One(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\x{:02X}", u32::from(c));
+            }
+            Self::One(c) => out.push(c),
+            Self::Set(set) => out.push_str(&set),
+        }
+    }
+}
+
+/// A class, whose bracket is open. In ECMA it holds characters, sets and ranges, and nothing else: sets are not combined, and
+/// a `-` beside a set is itself.
+fn class(chars: &mut Chars<'_>, out: &mut String) -> Option<()> {
+    out.push('[');
+    if chars.next_if_eq(&'^').is_some() {
+        out.push('^');
+    }
+    // Nothing, or anything.
+    if chars.peek() == Some(&']') {
+        return None;
+    }
+    while chars.next_if_eq(&']').is_none() {
+        let first = member(chars)?;
+        let mut behind = chars.clone();
+        let ranges = behind.next() == Some('-') && behind.peek().is_some_and(|c| *c != ']');
+        if !ranges {
+            first.write(out);
+            continue;
+        }
+        *chars = behind;
+        match (first, member(chars)?) {
+            (Atom::One(low), Atom::One(high)) if low > high => return None,
+            (low @ Atom::One(_), high @ Atom::One(_)) => {
+                low.write(out);
+                out.push('-');
+                high.write(out);
+            }
+            (first, second) => {
+                first.write(out);
+                Atom::One('-').write(out);
+                second.write(out);
+            }
+        }
+    }
+    out.push(']');
+    Some(())
+}
+
+/// The next member of a class.
+fn member(chars: &mut Chars<'_>) -> Option<Atom> {
+    match chars.next()? {
+        '\\' if chars.next_if_eq(&'b').is_some() => Some(Atom::One('\x08')),
+        '\\' => escaped(chars),
+        c => Some(Atom::One(c)),
+    }
+}
+
+/// What stands behind a backslash; not `b`, which means one thing in a class and another outside.
+fn escaped(chars: &mut Chars<'_>) -> Option<Atom> {
+    const WORD: &str = "A-Za-z0-9_";
+    const SPACE: &str = r"\t\n\x0B\x0C\r \u{A0}\u{FEFF}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}";
+    let any = |of: &str| Some(Atom::Set(format!("[{of}]")));
+    let none = |of: &str| Some(Atom::Set(format!("[^{of}]")));
+    let one = |code| char::from_u32(code).map(Atom::One);
+    match chars.next()? {
+        'd' => any("0-9"),
+        'w' => any(WORD),
+        's' => any(SPACE),
+        'D' => none("0-9"),
+        'W' => none(WORD),
+        'S' => none(SPACE),
+        't' => Some(Atom::One('\t')),
+        'n' => Some(Atom::One('\n')),
+        'r' => Some(Atom::One('\r')),
+        'f' => Some(Atom::One('\x0C')),
+        'v' => Some(Atom::One('\x0B')),
+        '0' if !chars.peek().is_some_and(char::is_ascii_digit) => Some(Atom::One('\0')),
+        'c' => one(u32::from(chars.next().filter(char::is_ascii_alphabetic)?) % 32),
+        'x' => one(hex(chars, 2)?),
+        'u' if chars.next_if_eq(&'{').is_some() => {
+            let mut code = 0_u32;
+            loop {
+                match chars.next()? {
+                    '}' => break one(code),
+                    digit => code = code.checked_mul(16)? + digit.to_digit(16)?,
+                }
+            }
+        }
+        'u' => one(pair(chars)?),
+        sign @ ('p' | 'P') if chars.next_if_eq(&'{').is_some() => {
+            let mut set = format!("\\{sign}{{");
+            loop {
+                match chars.next()? {
+                    '}' => break,
+                    c if c.is_ascii_alphanumeric() || matches!(c, '_' | '=') => set.push(c),
+                    _ => return None,
+                }
+            }
+            set.push('}');
+            Some(Atom::Set(set))
+        }
+        c if c.is_ascii_alphanumeric() => None,
+        c => Some(Atom::One(c)),
+    }
+}
+
 /// A unit of UTF-16 in four digits, or two that make one character.
-fn pair(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<u32> {
+fn pair(chars: &mut Chars<'_>) -> Option<u32> {
     let high = hex(chars, 4)?;
     if !(0xD800..0xDC00).contains(&high) {
         return Some(high);
@@ -157,7 +200,7 @@ fn pair(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<u32> {
         .then(|| 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00))
 }
 
-fn hex(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, digits: u32) -> Option<u32> {
+fn hex(chars: &mut Chars<'_>, digits: u32) -> Option<u32> {
     (0..digits).try_fold(0, |code, _| Some(code * 16 + chars.next()?.to_digit(16)?))
 }
 
@@ -182,10 +225,77 @@ mod tests {
             (r"\bfoo\b", "a foo", "afoo"),
             (r"^[^\s]$", "é", "\t"),
             (r"a$", "ba", "a\n"),
+            (r"^\<[a-z]+\>$", "<b>", "b"),
+            (r"^[\<\>]$", "<", "\\"),
+            (r"^[\w-~]+$", "a-b~", "a`b"),
+            (r"^[+-\d]+$", "1-2+", "1,2"),
+            (r"^[\s-a]+$", "a -", "b"),
+            (r"^[\d-\w]$", "-", ":"),
+            (r"^[^\W-_]$", "a", "_"),
+            (r"^[+--]+$", "+,-", "."),
+            (r"^[--/]+$", "-./", ","),
+            (r"^[a~~b]+$", "~b", "c"),
+            (r"^[a\]\-z]+$", "]-z", "y"),
+            (r"^[\b\0]+$", "\u{8}\0", "b"),
+            (r"^\$\{\w+\}$", "${a}", "$a"),
+            (r"^[#-&]$", "%", "-"),
         ] {
             let compiled = compile(pattern).unwrap_or_else(|| panic!("{pattern}"));
             assert!(compiled.is_match(fits), "{pattern} {fits:?}");
             assert!(!compiled.is_match(fits_not), "{pattern} {fits_not:?}");
+        }
+    }
+
+    /// The characters of ASCII that a pattern takes, as a value of their own.
+    fn taken(pattern: &str) -> String {
+        let compiled = compile(pattern).unwrap_or_else(|| panic!("{pattern}"));
+        let all = (0..=127_u8).map(char::from);
+        all.filter(|c| compiled.is_match(c.encode_utf8(&mut [0; 4])))
+            .collect()
+    }
+
+    fn marks() -> impl Iterator<Item = char> + Clone {
+        ('!'..='~').filter(char::is_ascii_punctuation)
+    }
+
+    #[test]
+    fn an_escaped_mark_is_itself_inside_a_class_and_outside() {
+        for mark in marks() {
+            assert_eq!(taken(&format!(r"^\{mark}$")), mark.to_string(), "{mark}");
+            assert_eq!(taken(&format!(r"^[\{mark}]$")), mark.to_string(), "{mark}");
+        }
+    }
+
+    #[test]
+    fn a_class_is_what_stands_in_it_whatever_stands_beside_each_other() {
+        let word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        let all = || (0..=127_u8).map(char::from);
+        let plain = || marks().filter(|mark| !matches!(mark, '\\' | ']' | '^' | '-'));
+        for mark in plain() {
+            let beside: String = all()
+                .filter(|c| word(c) || *c == '-' || *c == mark)
+                .collect();
+            for class in [
+                format!(r"[\w-{mark}]"),
+                format!(r"[{mark}-\w]"),
+                format!(r"[{mark}\w-]"),
+                format!(r"[-{mark}\w]"),
+            ] {
+                assert_eq!(taken(&format!("^{class}$")), beside, "{class}");
+            }
+            for other in plain() {
+                let both: String = all().filter(|c| *c == mark || *c == other).collect();
+                let (twice, range) = (
+                    format!("^[{mark}{mark}{other}{other}]$"),
+                    format!("^[{mark}-{other}]$"),
+                );
+                assert_eq!(taken(&twice), both, "{twice}");
+                if mark <= other {
+                    assert_eq!(taken(&range), (mark..=other).collect::<String>(), "{range}");
+                } else {
+                    assert!(!is_linear(&range), "{range}");
+                }
+            }
         }
     }
 
@@ -203,6 +313,11 @@ mod tests {
             r"\k<a>",
             r"(",
             r"a{1000}{1000}{1000}",
+            r"[z-a]",
+            r"[a",
+            r"[\B]",
+            r"a{,5}",
+            r"a{1, 3}",
         ] {
             assert!(!is_linear(pattern), "{pattern}");
         }
