@@ -195,7 +195,7 @@ impl Home {
 }
 
 /// The name of this machine, without what JSON would escape.
-fn node() -> String {
+pub fn node() -> String {
     let name = nix::unistd::gethostname().unwrap_or_default();
     let name = name.to_string_lossy();
     let plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '_');

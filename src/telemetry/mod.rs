@@ -17,22 +17,23 @@ pub mod spec;
 use std::{fmt, sync::Arc, time::Duration};
 
 use opentelemetry::{
-    KeyValue, global,
+    Key, KeyValue, global,
     metrics::{Meter, MeterProvider as _},
     trace::TracerProvider as _,
 };
 use opentelemetry_sdk::{
     Resource,
     metrics::{Instrument, PeriodicReader, SdkMeterProvider, Stream},
+    resource::SdkProvidedResourceDetector,
     trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanExporter},
 };
 use prometheus::{Encoder, Registry, TextEncoder};
 use tokio::sync::oneshot;
 
-use crate::{fetch::FetchError, metrics, spans::Spans};
+use crate::{audit::home, fetch::FetchError, metrics, spans::Spans};
 
 use otlp::Senders;
-use spec::TelemetrySpec;
+use spec::{SERVICE_NAME, TelemetrySpec};
 
 /// The exporters of this process. Clones share everything.
 #[derive(Clone)]
@@ -95,7 +96,7 @@ impl Telemetry {
         spec: &TelemetrySpec,
         install: impl FnOnce(&SdkMeterProvider),
     ) -> Result<Self, TelemetryError> {
-        let resource = resource(spec);
+        let resource = resource(spec, &environment());
         let registry = Registry::new();
         let prometheus = opentelemetry_prometheus::exporter()
             .with_registry(registry.clone())
@@ -202,11 +203,32 @@ fn unusable(error: impl fmt::Display) -> TelemetryError {
     TelemetryError::Exporter(error.to_string())
 }
 
-/// Who tells all this. `OTEL_RESOURCE_ATTRIBUTES` adds to it, as everywhere.
-fn resource(spec: &TelemetrySpec) -> Resource {
+/// What `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say, of which the first counts where both have a name.
+fn environment() -> Resource {
     Resource::builder()
-        .with_service_name(spec.service_name.clone())
-        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .with_detector(Box::new(SdkProvidedResourceDetector))
+        .build()
+}
+
+/// Who tells all this: what the configuration says, else the environment, else what is known here. Replicas differ in the
+/// node, as in what the audit log sends: where they did not, one would write what is another's.
+fn resource(spec: &TelemetrySpec, environment: &Resource) -> Resource {
+    const NAME: Key = Key::from_static_str("service.name");
+    const INSTANCE: Key = Key::from_static_str("service.instance.id");
+    let said = environment.get(&NAME).map(|name| name.to_string());
+    // What the SDK says where nobody does.
+    let said = said.filter(|name| !name.starts_with("unknown_service"));
+    let name = spec.service_name.clone().or(said);
+    let instance = environment.get(&INSTANCE);
+    let all = environment.iter();
+    let all = all.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    Resource::builder_empty()
+        .with_attributes(all)
+        .with_service_name(name.unwrap_or_else(|| SERVICE_NAME.to_owned()))
+        .with_attributes([
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new(INSTANCE, instance.unwrap_or_else(|| home::node().into())),
+        ])
         .build()
 }
 
@@ -277,6 +299,62 @@ mod tests {
             .unwrap();
         let (_, rest) = rest.rsplit_once(' ').unwrap();
         assert!(rest.parse::<u64>().unwrap() >= 4_900, "{rest}");
+    }
+
+    #[test]
+    fn who_tells_is_what_the_configuration_says_else_the_environment_else_what_is_known() {
+        let told = |written: Option<&str>, environment: &Resource| {
+            let spec = TelemetrySpec {
+                service_name: written.map(str::to_owned),
+                ..TelemetrySpec::default()
+            };
+            let resource = resource(&spec, environment);
+            [
+                "service.name",
+                "service.instance.id",
+                "service.version",
+                "a",
+            ]
+            .map(|key| {
+                let value = resource.get(&Key::from_static_str(key));
+                value.map(|value| value.to_string())
+            })
+        };
+        let text = |text: &str| Some(text.to_owned());
+        let (version, node) = (env!("CARGO_PKG_VERSION"), home::node());
+        let said = |attributes: &[(&'static str, &'static str)]| {
+            let attributes = attributes.iter();
+            let attributes = attributes.map(|(key, value)| KeyValue::new(*key, *value));
+            Resource::builder_empty()
+                .with_attributes(attributes)
+                .build()
+        };
+        for nothing in [
+            said(&[]),
+            said(&[("service.name", "unknown_service:usher")]),
+        ] {
+            assert_eq!(
+                told(None, &nothing),
+                [text("usher"), text(&node), text(version), None]
+            );
+        }
+        let all = said(&[
+            ("service.name", "theirs"),
+            ("service.instance.id", "7"),
+            ("a", "b"),
+        ]);
+        assert_eq!(
+            told(None, &all),
+            [text("theirs"), text("7"), text(version), text("b")]
+        );
+        assert_eq!(
+            told(Some("gate"), &all),
+            [text("gate"), text("7"), text(version), text("b")]
+        );
+        // Where tests run nobody says anything.
+        if std::env::vars().all(|(name, _)| !name.starts_with("OTEL_")) {
+            assert_eq!(told(None, &environment())[0], text("usher"));
+        }
     }
 
     /// As is said above, and in README: 17 series for each set of labels of a histogram, one for each of anything else.

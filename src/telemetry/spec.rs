@@ -7,11 +7,14 @@ use secrecy::SecretString;
 
 use crate::fetch::Address;
 
-/// Where metrics and traces go to. Defaults: nowhere, as `usher`.
+/// What is told where nobody says a name.
+pub const SERVICE_NAME: &str = "usher";
+
+/// Where metrics and traces go to. Defaults: nowhere, as [`SERVICE_NAME`].
 #[derive(Debug, Clone)]
 pub struct TelemetrySpec {
-    /// `service.name` of everything that is told. Default: `usher`.
-    pub service_name: String,
+    /// `service.name` of everything that is told. Default: what the environment says, else [`SERVICE_NAME`].
+    pub service_name: Option<String>,
     /// The receiver that traces and metrics are sent to. Default: none, and then no span is made.
     pub otlp: Option<OtlpSpec>,
     /// How many tools metrics tell apart. Default: 100.
@@ -51,7 +54,7 @@ pub enum Protocol {
 impl Default for TelemetrySpec {
     fn default() -> Self {
         Self {
-            service_name: "usher".to_owned(),
+            service_name: None,
             otlp: None,
             tools: 100,
             label_sets: 2_000,

@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Check, pem, secs, upstream::documented};
 use crate::{
-    config::raw::{OtlpProtocol, TELEMETRY_INTERVAL, TELEMETRY_SERVICE_NAME, Telemetry},
+    config::raw::{OtlpProtocol, TELEMETRY_INTERVAL, Telemetry},
     fetch::{Address, FetchError},
     telemetry::spec::{OtlpSpec, Protocol, TelemetrySpec},
 };
@@ -25,11 +25,11 @@ const OURS: [HeaderName; 6] = [
 /// Where telemetry goes to.
 pub(super) fn telemetry(check: &mut Check<'_>, raw: Telemetry) -> TelemetrySpec {
     let default = TelemetrySpec::default();
-    let service_name = raw
-        .service_name
-        .unwrap_or_else(|| TELEMETRY_SERVICE_NAME.to_owned());
-    let chars = service_name.chars().count();
-    if chars == 0 || chars > NAME_CHARS || service_name.chars().any(char::is_control) {
+    let is_name = |name: &String| {
+        let chars = name.chars().count();
+        chars > 0 && chars <= NAME_CHARS && !name.chars().any(char::is_control)
+    };
+    if !raw.service_name.as_ref().is_none_or(is_name) {
         check.wrong(
             &["telemetry", "service_name"],
             "not a name",
@@ -87,7 +87,7 @@ pub(super) fn telemetry(check: &mut Check<'_>, raw: Telemetry) -> TelemetrySpec 
         })
     });
     TelemetrySpec {
-        service_name,
+        service_name: raw.service_name,
         otlp,
         tools: check.count(
             &["telemetry", "tools"],

@@ -33,9 +33,7 @@ pub(super) use connections::{AuthorizationCode, Connections, Registering};
 pub(super) use definitions::{Arguments, Definitions, Pin, Results, UpstreamValidate, Validate};
 pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
 pub(super) use policy::{DIR as POLICY_DIR, Policy};
-pub(super) use telemetry::{
-    INTERVAL as TELEMETRY_INTERVAL, OtlpProtocol, SERVICE_NAME as TELEMETRY_SERVICE_NAME, Telemetry,
-};
+pub(super) use telemetry::{INTERVAL as TELEMETRY_INTERVAL, OtlpProtocol, Telemetry};
 
 use policy::{Annotations, Tags};
 

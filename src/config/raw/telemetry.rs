@@ -10,8 +10,6 @@ use crate::config::{
     units::{Secret, Time},
 };
 
-/// Default of `telemetry.service_name`.
-pub(in crate::config) const SERVICE_NAME: &str = "usher";
 /// Default of `telemetry.interval`.
 pub(in crate::config) const INTERVAL: &str = "30s";
 
@@ -31,7 +29,7 @@ pub(in crate::config) struct Telemetry {
     pub(in crate::config) ca: Option<String>,
     /// Allows http to an address that is not loopback. Default: false.
     pub(in crate::config) plain_http: bool,
-    /// What this gateway is called in traces and metrics. Default: usher.
+    /// What this gateway is called in traces and metrics. Default: what OTEL_SERVICE_NAME says, else usher.
     pub(in crate::config) service_name: Option<String>,
     /// How many of the traces that begin here are recorded, such as 10%; one that a caller began is recorded if the caller
     /// records it. Default: 100%.

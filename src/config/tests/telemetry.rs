@@ -14,8 +14,8 @@ fn with(block: &str) -> String {
 fn nothing_said_sends_nothing_and_everything_can_be_said() {
     let spec = Files::with(UPSTREAM).plan().telemetry;
     assert_eq!(
-        (&*spec.service_name, spec.tools, spec.label_sets),
-        ("usher", 100, 2_000)
+        (spec.service_name, spec.tools, spec.label_sets),
+        (None, 100, 2_000)
     );
     assert!(spec.otlp.is_none());
     let files = Files::with(&with(
@@ -24,8 +24,8 @@ fn nothing_said_sends_nothing_and_everything_can_be_said() {
     ));
     let spec = files.plan().telemetry;
     assert_eq!(
-        (&*spec.service_name, spec.tools, spec.label_sets),
-        ("gate", 0, 500)
+        (spec.service_name.as_deref(), spec.tools, spec.label_sets),
+        (Some("gate"), 0, 500)
     );
     let otlp = spec.otlp.as_ref().unwrap();
     assert_eq!(otlp.address.to_string(), "https://otlp.example:4318/in");
