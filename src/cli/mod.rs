@@ -35,6 +35,7 @@ mod tests;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::resource::{Resource, setrlimit};
 
 /// An MCP gateway: one endpoint in front of many MCP servers, for every client, in every revision.
 #[derive(Debug, Parser)]
@@ -116,6 +117,9 @@ pub fn run() -> ExitCode {
         }
     };
     let serves = matches!(cli.command, Command::Serve(_) | Command::Stdio(_));
+    if serves || matches!(cli.command, Command::Demo(_)) {
+        dump_no_core();
+    }
     if let Err(error) = logs::start(cli.log.as_deref(), !serves) {
         out::problem(&format!("--log: {error}"));
         return Ended::Misused.into();
@@ -141,6 +145,14 @@ pub fn run() -> ExitCode {
             out::problem(&format!("the runtime does not start: {error}"));
             Ended::Failed.into()
         }
+    }
+}
+
+/// What holds credentials for long leaves none of them on disk when it crashes (SECURITY 10); nor do the programs that it
+/// starts, which inherit that. Before any configuration is read.
+fn dump_no_core() {
+    if let Err(error) = setrlimit(Resource::RLIMIT_CORE, 0, 0) {
+        out::note(&format!("core dumps cannot be turned off: {error}"));
     }
 }
 

@@ -7,7 +7,9 @@ use tokio::{
     process::Command,
 };
 
-use crate::harness::{Gateway, Heard, PATIENCE, Play, Revision, Upstream, tool, within};
+use crate::harness::{
+    Gateway, Heard, PATIENCE, Play, Revision, Upstream, eventually, tool, within,
+};
 
 /// What a command says on stderr of the gateway at this path; it always fails.
 async fn said(gateway: &Gateway, path: &str, arguments: &[&str]) -> String {
@@ -111,6 +113,42 @@ async fn the_demo_ends_with_its_terminal() {
     let process = nix::unistd::Pid::from_raw(demo.id().unwrap().try_into().unwrap());
     nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGHUP).unwrap();
     within(PATIENCE, "it ends", demo.wait()).await.unwrap();
+}
+
+/// SECURITY 10.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_holds_credentials_dumps_no_core_whatever_the_limit_of_the_shell() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    let yaml = "listen: { address: \"127.0.0.1:0\" }\naudit: off\n";
+    std::fs::write(&file, yaml).unwrap();
+    let config = file.to_str().unwrap();
+    for arguments in [
+        ["serve", "-c", config],
+        ["stdio", "-c", config],
+        ["demo", "--port", "0"],
+    ] {
+        let most = "ulimit -S -c \"$(ulimit -H -c)\" && exec \"$0\" \"$@\"";
+        let mut running = Command::new("sh")
+            .args(["-c", most, env!("CARGO_BIN_EXE_usher")])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let limits = format!("/proc/{}/limits", running.id().unwrap());
+        eventually("no core is dumped", async || {
+            let limits = std::fs::read_to_string(&limits).unwrap();
+            let core = limits.lines().find(|it| it.starts_with("Max core file"))?;
+            let core: Vec<_> = core.split_whitespace().skip(4).collect();
+            (core == ["0", "0", "bytes"]).then_some(())
+        })
+        .await;
+        running.kill().await.unwrap();
+    }
 }
 
 #[tokio::test]
