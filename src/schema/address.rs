@@ -248,7 +248,10 @@ fn without_dots(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::json::{Json, Limits};
 
     /// RFC 3986, 5.4, and what has no scheme or no authority.
     #[test]
@@ -277,5 +280,31 @@ mod tests {
             assert_eq!(told.as_deref(), Some(want), "{base} {address}");
         }
         assert_eq!(resolved("", &"x".repeat(LONGEST + 1)), None);
+    }
+
+    /// Hostile: each relative to the one around it, and thousands relative to a long one.
+    #[test]
+    fn cat_5_no_address_grows_with_the_schema() {
+        let long = format!("https://e.com/{}/", "x".repeat(2_000));
+        let many = vec![r#"{"$id":"T","$ref":"T"}"#; 9_000].join(",");
+        let deep = (0..100).fold("{}".to_owned(), |below, _| {
+            format!(r#"{{"$id":"{}/","items":{below}}}"#, "y".repeat(100))
+        });
+        for (text, resources) in [
+            (format!(r#"{{"$id":"{long}","allOf":[{many}]}}"#), 9_001),
+            (deep, 100),
+            (
+                format!(r#"{{"$id":"{0}","$ref":"{0}x"}}"#, "x".repeat(9_000)),
+                1,
+            ),
+        ] {
+            let json = Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap();
+            let all = Addresses::of(json.root(), Dialect::Draft2020);
+            assert_eq!(all.own.len(), resources);
+            let mut known = all.own.values().flatten().chain(all.whose.keys());
+            // A slash may come between.
+            assert!(known.all(|address| address.len() <= LONGEST + 1));
+            assert_eq!(all.is_closed(), resources != 1);
+        }
     }
 }
