@@ -4,6 +4,7 @@ mod accepted;
 mod admin;
 mod auth;
 mod bounds;
+mod certificates;
 mod connections;
 mod grants;
 mod limits;
