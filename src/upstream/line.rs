@@ -246,6 +246,7 @@ impl Line {
             payer: None,
             listens: false,
             resumes: false,
+            credential: None,
         };
         timeout(ASIDE, self.send(out, None))
             .await

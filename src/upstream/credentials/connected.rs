@@ -58,6 +58,7 @@ impl Connected {
         let again = out.clone();
         let Some((account, grant)) = self.grant(on_behalf).await? else {
             // Whoever has not logged in is as good as refused; nobody may find an upstream that lists for everybody.
+            out.credential = None;
             return match on_behalf {
                 Some(_) => Err(CredentialError::NotConnected.into()),
                 None => transport.send(out).await,
@@ -94,6 +95,24 @@ impl Connected {
     ) -> Result<Option<HeaderValue>, CredentialError> {
         let found = self.grant(on_behalf).await?;
         found.map(|(_, grant)| header(&grant)).transpose()
+    }
+
+    /// Another token than this one, which was refused: the one that it was renewed to; `None` where there is none.
+    pub(super) async fn instead(
+        &self,
+        on_behalf: Option<&Arc<Identity>>,
+        refused: &HeaderValue,
+    ) -> Result<Option<HeaderValue>, CredentialError> {
+        let Some((account, grant)) = self.grant(on_behalf).await? else {
+            return Ok(None);
+        };
+        let now = header(&grant)?;
+        if now != refused {
+            return Ok(Some(now));
+        }
+        let renewed = self.connections.refused(&account, &grant).await;
+        let renewed = renewed.map_err(cannot_renew)?;
+        renewed.map(|grant| header(&grant)).transpose()
     }
 
     async fn grant(

@@ -7,6 +7,7 @@
 //! like others and cost a call nothing.
 
 mod ask;
+mod behalf;
 mod connected;
 mod error;
 mod loan;
@@ -26,6 +27,7 @@ pub use self::error::CredentialError;
 pub(super) use self::{connected::Connected, loan::Loan};
 
 use self::{
+    behalf::Behalf,
     place::Endpoint,
     slot::{Asking, Slot, Token},
     spec::{Grant, GrantSpec, ListsAs},
@@ -158,9 +160,12 @@ impl Credentials {
     async fn carry_for(
         &self,
         transport: &dyn Transport,
-        out: Outbound,
+        mut out: Outbound,
         on_behalf: Option<&Arc<Identity>>,
     ) -> Result<Answer, UpstreamError> {
+        if out.resumes {
+            out.credential = Some(Arc::new(Behalf::of(self, on_behalf)));
+        }
         match self {
             Self::Granted(granted) => granted.carry(transport, out, on_behalf).await,
             Self::Connected(connected) => connected.carry(transport, out, on_behalf).await,
@@ -220,11 +225,12 @@ impl Granted {
     ) -> Result<Answer, UpstreamError> {
         let again = out.clone();
         let Some((slot, token)) = self.token(on_behalf).await? else {
+            out.credential = None;
             return transport.send(out).await;
         };
         out.headers.insert(AUTHORIZATION, token.header.clone());
         let answer = transport.send(out).await;
-        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) || !slot.refused(&token) {
+        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) || !slot.refused(&token.header) {
             return answer;
         }
         tracing::debug!(upstream = %self.0.upstream, "a token was refused; a fresh one is tried");
@@ -240,6 +246,24 @@ impl Granted {
         on_behalf: Option<&Arc<Identity>>,
     ) -> Result<Option<http::HeaderValue>, CredentialError> {
         Ok(self.token(on_behalf).await?.map(|(_, token)| token.header))
+    }
+
+    /// Another token than this one, which was refused; `None` where a fresh one is not worth a try.
+    async fn instead(
+        &self,
+        on_behalf: Option<&Arc<Identity>>,
+        refused: &http::HeaderValue,
+    ) -> Result<Option<http::HeaderValue>, CredentialError> {
+        let Some((slot, token)) = self.token(on_behalf).await? else {
+            return Ok(None);
+        };
+        if token.header != refused {
+            return Ok(Some(token.header));
+        }
+        if !slot.refused(refused) {
+            return Ok(None);
+        }
+        self.header(on_behalf).await
     }
 
     async fn token(

@@ -51,8 +51,8 @@ impl Token {
         }
     }
 
-    fn is(&self, other: &Self) -> bool {
-        self.header == other.header
+    fn is(&self, header: &HeaderValue) -> bool {
+        self.header == header
     }
 }
 
@@ -136,11 +136,11 @@ impl Slot {
         }
     }
 
-    /// The upstream refused `token` as it would refuse an old one. Whether a fresh one is worth a try: not where a fresh one
+    /// The upstream refused the token of this header as it would refuse an old one. Whether a fresh one is worth a try: not where a fresh one
     /// was refused a moment ago.
-    pub(super) fn refused(&self, token: &Token) -> bool {
+    pub(super) fn refused(&self, header: &HeaderValue) -> bool {
         let mut held = self.held();
-        if !held.token.as_ref().is_some_and(|held| held.is(token)) {
+        if !held.token.as_ref().is_some_and(|held| held.is(header)) {
             // Somebody has seen to it already; or it was too short-lived to be kept.
             return held.token.is_some() || held.under_way.is_some();
         }
@@ -237,18 +237,18 @@ mod tests {
     async fn a_refused_token_is_replaced_once_and_not_again_at_once() {
         let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
         let first = slot.token(|| issuer.ask(), &tasks).await.unwrap();
-        assert!(slot.refused(&first));
+        assert!(slot.refused(&first.header));
         let second = slot.token(|| issuer.ask(), &tasks).await.unwrap();
-        assert!(!second.is(&first));
+        assert!(!second.is(&first.header));
         // Who comes late with the old one finds the new one.
-        assert!(slot.refused(&first));
+        assert!(slot.refused(&first.header));
         assert!(
-            !slot.refused(&second),
+            !slot.refused(&second.header),
             "a fresh one is refused: it is not its age"
         );
         assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 1");
         advance(DISTRUST).await;
-        assert!(slot.refused(&second));
+        assert!(slot.refused(&second.header));
     }
 
     #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ use crate::{
         answering::{Answering, answer, ok},
     },
     json::Limits,
-    upstream::transport::{Frames, Head},
+    upstream::transport::{Credential, Frames, Head},
 };
 
 const TOKEN: &str = r#"{"access_token":"TOKEN","token_type":"Bearer","expires_in":300,"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}"#;
@@ -456,6 +456,8 @@ struct Picky {
     takes: &'static str,
     seen: std::sync::Mutex<Vec<String>>,
     status: u16,
+    /// Where the last token was from.
+    credential: std::sync::Mutex<Option<Arc<dyn Credential>>>,
 }
 
 impl Picky {
@@ -464,6 +466,7 @@ impl Picky {
             takes,
             seen: std::sync::Mutex::default(),
             status,
+            credential: std::sync::Mutex::default(),
         }
     }
 
@@ -478,6 +481,7 @@ impl Transport for Picky {
             value.to_str().unwrap().strip_prefix("Bearer ").unwrap()
         });
         self.seen.lock().unwrap().push(token.to_owned());
+        *self.credential.lock().unwrap() = out.credential;
         let answer = if token == self.takes {
             Ok(Answer::Accepted(Head {
                 status: StatusCode::ACCEPTED,
@@ -512,6 +516,7 @@ fn outbound() -> Outbound {
         payer: None,
         listens: false,
         resumes: false,
+        credential: None,
     }
 }
 
@@ -529,6 +534,32 @@ async fn a_request_refused_with_401_is_sent_once_more_with_a_fresh_token() {
         upstream.seen(),
         ["for-A-0", "for-A-1", "for-A-1", "for-A-1"]
     );
+}
+
+/// PROTOCOL B4
+#[tokio::test]
+async fn whoever_goes_on_with_an_answer_has_the_token_of_the_moment() {
+    let issuer = Answering::by(minting()).await;
+    let tokens = credentials(spec(exchanging(), endpoint(&issuer)));
+    let ana = somebody("ana", Some("A"));
+    let upstream = Picky::taking("for-A-0", 401);
+    let out = Outbound {
+        resumes: true,
+        ..outbound()
+    };
+    tokens.carry(&upstream, out, Some(&ana)).await.unwrap();
+    let credential = upstream.credential.lock().unwrap().take().unwrap();
+    let first = credential.now().await.unwrap();
+    assert_eq!(first, "Bearer for-A-0");
+    let second = credential.instead(&first).await.unwrap().unwrap();
+    assert_eq!(second, "Bearer for-A-1");
+    assert_eq!(credential.now().await.unwrap(), second);
+    // Whoever comes late with the old one finds the new one, and a fresh one that is refused is not refused for its age.
+    assert_eq!(credential.instead(&first).await, Ok(Some(second.clone())));
+    assert_eq!(credential.instead(&second).await, Ok(None));
+    // What is never gone on with needs none.
+    tokens.carry(&upstream, outbound(), Some(&ana)).await.ok();
+    assert!(upstream.credential.lock().unwrap().is_none());
 }
 
 #[tokio::test]

@@ -216,6 +216,7 @@ impl Exchange {
             payer: self.wants.identity.as_ref().and_then(|it| it.payer()),
             listens: false,
             resumes: self.line.era == Era::Legacy,
+            credential: None,
         }
     }
 

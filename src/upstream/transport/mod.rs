@@ -21,7 +21,7 @@ use futures_util::{future::BoxFuture, stream::BoxStream};
 pub use self::{http::Http, sse::Sse, stdio::Stdio};
 
 use super::{
-    UpstreamError,
+    CredentialError, UpstreamError,
     patience::Patience,
     spec::{Endpoint, HttpTransport, UpstreamSpec},
 };
@@ -113,6 +113,20 @@ pub struct Outbound {
     /// Whether an answer in a stream that ends before the response may be gone on with, by a GET that names its last event: so in
     /// the era that has event ids (PROTOCOL B4). Only HTTP knows how.
     pub resumes: bool,
+    /// Where its credential is from, if it has one that ends: for whatever goes on with its answer later.
+    pub credential: Option<Arc<dyn Credential>>,
+}
+
+/// What the credential of a request is got from, which may outlive it.        impls: credentials::Behalf
+pub trait Credential: std::fmt::Debug + Send + Sync {
+    /// The header of now, for whoever the request was on behalf of.
+    fn now(&self) -> BoxFuture<'_, Result<HeaderValue, CredentialError>>;
+
+    /// Another one, since the upstream refused this one as it would refuse an old one; `None` where none is worth a try.
+    fn instead<'a>(
+        &'a self,
+        refused: &'a HeaderValue,
+    ) -> BoxFuture<'a, Result<Option<HeaderValue>, CredentialError>>;
 }
 
 /// What came back for one frame.

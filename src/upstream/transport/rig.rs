@@ -146,6 +146,7 @@ pub(super) fn request(id: u64) -> Outbound {
         payer: None,
         listens: false,
         resumes: false,
+        credential: None,
     }
 }
 

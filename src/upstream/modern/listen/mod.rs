@@ -307,6 +307,7 @@ async fn open(
         payer: None,
         listens: true,
         resumes: false,
+        credential: None,
     };
     let deadline = Instant::now() + line.terms.timeouts.connect;
     let late = |_| UpstreamError::Timeout("listen");

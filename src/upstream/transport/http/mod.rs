@@ -149,7 +149,7 @@ impl Http {
         if !headers.contains_key(HOST) {
             headers.extend(self.reach.template.clone());
         }
-        let kept = out.resumes.then(|| resume::kept(&headers));
+        let kept = out.resumes.then(|| resume::kept(&headers, out.credential));
         let request = assemble(Method::POST, &self.reach.url, headers, out.frame);
         let response = self.reach.carry(request, length).await?;
         let (head, kind, body) = inspect(response)?;

@@ -1,8 +1,8 @@
 //! Going on with an answer whose stream ended before the response: by a GET that names its last event (PROTOCOL B4, D1).
 //!
 //! Guarantees: nothing is sent twice, since a GET asks for what is still to come and for nothing else (SECURITY REL-6); it goes in
-//! the session, and with the credential, of the request that is answered; no sooner than the server wishes, within reason; not
-//! after the transport was closed.
+//! the session of the request that is answered, and with the credential that whoever that was on behalf of has by then; no sooner
+//! than the server wishes, within reason; not after the transport was closed.
 //! Bounds: [`ATTEMPTS`] in a row that bring no event.
 
 use std::{sync::Arc, time::Duration};
@@ -16,8 +16,9 @@ use crate::{
     jsonrpc::sse,
     protocol::mirror,
     upstream::{
-        UpstreamError,
+        CredentialError, UpstreamError,
         transport::{
+            Credential,
             body::Owes,
             pool::{Arriving, Length},
         },
@@ -35,13 +36,16 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// The longest id that is brought back.
 const MAX_ID: usize = 1_024;
 
-/// What a request had of its own that one going on with its answer has too: session, revision, credential.
-pub(super) type Kept = [Option<HeaderValue>; 3];
+/// What a request had of its own that one going on with its answer has too: session, revision, credential, and where that is
+/// from.
+pub(super) type Kept = ([Option<HeaderValue>; 3], Option<Arc<dyn Credential>>);
 
 /// How to go on with one answer.
 pub(in crate::upstream::transport) struct Resume {
     reach: Arc<Reach>,
     headers: HeaderMap,
+    /// Where the credential is from, if it ends: an answer may take longer than a token lives.
+    credential: Option<Arc<dyn Credential>>,
     /// The last id, unless it is none to go on from.
     last: Option<HeaderValue>,
     pause: Duration,
@@ -52,8 +56,8 @@ pub(in crate::upstream::transport) struct Resume {
 }
 
 /// What of a request's headers has to be kept for [`Resume::new`].
-pub(super) fn kept(headers: &HeaderMap) -> Kept {
-    names().map(|name| headers.get(name).cloned())
+pub(super) fn kept(headers: &HeaderMap, credential: Option<Arc<dyn Credential>>) -> Kept {
+    (names().map(|name| headers.get(name).cloned()), credential)
 }
 
 const fn names() -> [HeaderName; 3] {
@@ -68,7 +72,7 @@ impl Resume {
     /// The answer's head names the session that a handshake begins.
     pub(super) fn new(
         reach: &Arc<Reach>,
-        kept: Kept,
+        (kept, credential): Kept,
         head: &Head,
         closed: CancellationToken,
     ) -> Self {
@@ -82,6 +86,7 @@ impl Resume {
         Self {
             reach: Arc::clone(reach),
             headers,
+            credential,
             last: None,
             pause: PAUSE,
             vain: 0,
@@ -139,11 +144,7 @@ impl Resume {
             sleep(self.pause).await;
             // Meanwhile nothing was to come.
             *since += self.pause;
-            let asking = async {
-                let request = self.reach.get(headers.clone());
-                let sent = self.reach.carry(request, Length::Short).await;
-                Ok(sent.and_then(inspect))
-            };
+            let asking = async { Ok(self.asked_for(headers.clone()).await) };
             match owes.within(since, asking).await? {
                 Ok((head, Content::Events, body)) if head.status.is_success() => {
                     return Ok(Some(body));
@@ -154,6 +155,10 @@ impl Resume {
                 }
                 // Whoever could not be reached may be there again soon.
                 Ok(_) | Err(UpstreamError::Unavailable { .. } | UpstreamError::Timeout(_)) => {}
+                // So may whoever gives out tokens.
+                Err(UpstreamError::Credential(
+                    CredentialError::Fetch(_) | CredentialError::Connection(_),
+                )) => {}
                 Err(error) => {
                     tracing::debug!(%error, "an answer cannot be gone on with");
                     return Ok(None);
@@ -162,6 +167,32 @@ impl Resume {
         }
         tracing::debug!("an answer was asked for too often");
         Ok(None)
+    }
+
+    /// One attempt, with the credential of now; with another one, if the server no longer takes that and there is one.
+    async fn asked_for(
+        &self,
+        mut headers: HeaderMap,
+    ) -> Result<(Head, Content, Arriving), UpstreamError> {
+        let Some(credential) = &self.credential else {
+            return self.got(headers).await;
+        };
+        let now = credential.now().await?;
+        headers.insert(AUTHORIZATION, now.clone());
+        let answer = self.got(headers.clone()).await;
+        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) {
+            return answer;
+        }
+        let Some(other) = credential.instead(&now).await? else {
+            return answer;
+        };
+        headers.insert(AUTHORIZATION, other);
+        self.got(headers).await
+    }
+
+    async fn got(&self, headers: HeaderMap) -> Result<(Head, Content, Arriving), UpstreamError> {
+        let request = self.reach.get(headers);
+        inspect(self.reach.carry(request, Length::Short).await?)
     }
 }
 
@@ -174,7 +205,7 @@ const fn is_passing(status: u16) -> bool {
 mod tests {
     use std::{collections::VecDeque, sync::Mutex};
 
-    use futures_util::StreamExt;
+    use futures_util::{StreamExt, future::BoxFuture};
     use http::Response;
 
     use super::*;
@@ -233,6 +264,43 @@ mod tests {
         }
     }
 
+    /// Has these tokens one after another, and another one for each that was refused.
+    #[derive(Debug, Default)]
+    struct Tokens {
+        now: Mutex<VecDeque<&'static str>>,
+        instead: Mutex<VecDeque<&'static str>>,
+    }
+
+    impl Credential for Tokens {
+        fn now(&self) -> BoxFuture<'_, Result<HeaderValue, CredentialError>> {
+            let next = self.now.lock().unwrap().pop_front();
+            let next = next.ok_or(CredentialError::NotConnected);
+            Box::pin(std::future::ready(next.map(HeaderValue::from_static)))
+        }
+
+        fn instead<'a>(
+            &'a self,
+            refused: &'a HeaderValue,
+        ) -> BoxFuture<'a, Result<Option<HeaderValue>, CredentialError>> {
+            let next = self.instead.lock().unwrap().pop_front();
+            assert_ne!(next, refused.to_str().ok());
+            let next = next.map(HeaderValue::from_static);
+            Box::pin(std::future::ready(Ok(next)))
+        }
+    }
+
+    /// The same call with a credential that has these tokens.
+    fn lasting<const N: usize>(now: [&'static str; N], instead: Option<&'static str>) -> Outbound {
+        let credential = Tokens {
+            now: Mutex::new(now.into()),
+            instead: Mutex::new(instead.into_iter().collect()),
+        };
+        Outbound {
+            credential: Some(Arc::new(credential)),
+            ..call()
+        }
+    }
+
     const PATIENT: Duration = Duration::from_secs(30);
 
     fn events(text: impl Into<String>) -> Response<Body> {
@@ -283,6 +351,52 @@ mod tests {
             format!("GET e3 {own}"),
         ];
         assert_eq!(script.asked(), asked);
+    }
+
+    /// An answer may take longer than a token lives.
+    #[tokio::test]
+    async fn an_answer_is_gone_on_with_by_the_token_of_each_moment() {
+        let tasks = Tasks::new();
+        let refused = || rig::answer(401, "text/plain", rig::full(""));
+        let answers = [
+            events(primed()),
+            events(""),
+            refused(),
+            events(""),
+            events(event("e2", &rig::result(1, 7))),
+        ];
+        let (script, http) = Script::play(&tasks, PATIENT, answers).await;
+        let tokens = ["Bearer ana", "Bearer old", "Bearer new"];
+        let out = lasting(tokens, Some("Bearer fresh"));
+        assert_eq!(rig::ask(&http.apart(), out).await.unwrap(), ["{\"n\":7}"]);
+        let got = |token| format!("GET e1 s 2025-11-25 Bearer {token}");
+        let asked = [
+            "POST s 2025-11-25 Bearer ana".to_owned(),
+            got("ana"),
+            got("old"),
+            got("fresh"),
+            got("new"),
+        ];
+        assert_eq!(script.asked(), asked);
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_lost_where_no_token_is_taken_any_more() {
+        // Of a server that takes none, and of somebody who is not connected any more.
+        for (out, attempts) in [
+            (lasting(["Bearer old"], Some("Bearer fresh")), 2),
+            (lasting(["Bearer old"], None), 1),
+            (lasting([], None), 0),
+        ] {
+            let tasks = Tasks::new();
+            let refused = || rig::answer(401, "text/plain", rig::full(""));
+            let answers = [events(primed()), refused(), refused(), refused()];
+            let (script, http) = Script::play(&tasks, PATIENT, answers).await;
+            let error = rig::ask(&http, out).await.unwrap_err();
+            let lost = matches!(error, UpstreamError::Unavailable { .. });
+            assert!(lost, "{error}");
+            assert_eq!(script.asked().len(), 1 + attempts);
+        }
     }
 
     /// PROTOCOL B4: a server may let go of the stream as soon as an id was sent.
