@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use super::discover::Server;
 use crate::{
-    fetch::{Address, Document, FetchError, Fetcher},
-    json::{Kind, Node},
+    fetch::{Address, Document, FetchError, Fetcher, seconds},
+    json::Node,
 };
 
 /// Who we are at one server.
@@ -172,7 +172,8 @@ fn read(answer: &Document) -> Result<Tokens, TokenError> {
     Ok(Tokens {
         access: SecretString::from(&*access),
         refresh: refresh.map(|token| SecretString::from(&*token)),
-        life: root.member("expires_in").and_then(seconds),
+        // Less than none is what some say whose tokens do not end.
+        life: seconds(root).and_then(|life| life.try_into().ok()),
         scope: text("scope")
             .filter(|scope| scope.len() <= 4_096)
             .map(std::borrow::Cow::into_owned),
@@ -186,15 +187,6 @@ fn is_token(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
-}
-
-/// A number, or as some servers spell it, the text of one.
-fn seconds(node: Node<'_>) -> Option<u64> {
-    if node.kind() == Kind::Number {
-        node.raw().parse().ok()
-    } else {
-        node.as_str()?.parse().ok()
-    }
 }
 
 #[cfg(test)]
@@ -229,6 +221,16 @@ mod tests {
             r#"{"access_token":"a","token_type":"bearer","expires_in":"60"}"#,
         );
         assert_eq!(text.unwrap().life, Some(60));
+        for (life, expected) in [
+            ("60.0", Some(60)),
+            ("0", Some(0)),
+            ("-1", None),
+            ("[]", None),
+        ] {
+            let said =
+                format!(r#"{{"access_token":"a","token_type":"bearer","expires_in":{life}}}"#);
+            assert_eq!(answer(200, &said).unwrap().life, expected, "{life}");
+        }
         for bad in [
             r#"{"access_token":"a","token_type":"mac"}"#,
             r#"{"access_token":"a"}"#,

@@ -11,6 +11,7 @@ mod address;
 mod challenge;
 #[cfg(feature = "grpc")]
 mod dialing;
+mod lifetime;
 mod metadata;
 mod reach;
 mod roots;
@@ -38,6 +39,7 @@ pub use address::{Address, Trust};
 pub use challenge::Challenge;
 #[cfg(feature = "grpc")]
 pub(crate) use dialing::Dialer;
+pub(crate) use lifetime::seconds;
 pub(crate) use metadata::texts;
 pub use metadata::{Metadata, MetadataError};
 pub use roots::roots;

@@ -18,7 +18,7 @@ use super::{
     spec::{ClientAuth, GrantSpec, ServerSpec},
 };
 use crate::{
-    fetch::{Address, Document, Fetcher},
+    fetch::{Address, Document, Fetcher, seconds},
     json::{Json, Node},
 };
 
@@ -30,7 +30,7 @@ const BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// The most bytes of a token (SECURITY 6).
 const MAX_TOKEN: usize = 16 << 10;
-/// How long a token lives whose server does not say.
+/// How long a token lives whose server does not say, or not in a way that can be read.
 const UNSAID: Duration = Duration::from_secs(300);
 /// No token is believed to live longer.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
@@ -230,15 +230,10 @@ fn bearer(answer: &Json, given: Option<&SecretString>) -> Result<Token, Credenti
     let value = Zeroizing::new(format!("Bearer {text}"));
     let header =
         header(value.as_bytes()).ok_or(CredentialError::Answer("holds no usable token"))?;
-    let life = match root.member("expires_in") {
-        None => UNSAID,
-        Some(life) => life
-            .as_i64()
-            .and_then(|secs| u64::try_from(secs).ok())
-            .map_or(Duration::ZERO, Duration::from_secs)
-            .min(LONGEST),
-    };
-    Ok(Token::living(header, life))
+    let life = seconds(root).map_or(UNSAID, |life| {
+        Duration::from_secs(u64::try_from(life).unwrap_or_default())
+    });
+    Ok(Token::living(header, life.min(LONGEST)))
 }
 
 /// `b64token` (RFC 6750, 2.1), a little wider: visible ASCII without what would end it.

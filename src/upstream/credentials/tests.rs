@@ -330,6 +330,27 @@ async fn answers_that_hold_no_bearer_access_token_are_refused() {
 }
 
 #[tokio::test]
+async fn a_token_is_kept_for_as_long_as_is_said_however_that_is_spelled() {
+    for (said, asked) in [
+        ("3600", 1),
+        ("\"3600\"", 1),
+        ("3600.0", 1),
+        ("\"an hour\"", 1),
+        ("null", 1),
+        ("0", 3),
+        ("-1", 3),
+    ] {
+        let said = TOKEN.replace("300", said);
+        let issuer = Answering::with(ok(&said)).await;
+        let tokens = credentials(spec(Grant::ClientCredentials, endpoint(&issuer)));
+        for _ in 0..3 {
+            text(&tokens, None).await.unwrap();
+        }
+        assert_eq!(issuer.seen().len(), asked, "{said}");
+    }
+}
+
+#[tokio::test]
 async fn of_a_refusal_only_the_registered_word_is_kept() {
     for (status, body, expected) in [
         (
