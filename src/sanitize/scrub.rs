@@ -144,12 +144,18 @@ impl Scrub for Scrubber {
 
 /// A line for a log without the secrets in it that leave no doubt.
 pub fn without_secrets(line: &str) -> Cow<'_, str> {
+    without_secrets_before(line, line.len())
+}
+
+/// The same for those that begin before `until`, in a line that goes on: of what comes later more may be to come.
+pub fn without_secrets_before(line: &str, until: usize) -> Cow<'_, str> {
     let secrets = secrets::detector(Wanted {
         strong: true,
         weak: false,
     });
     let mut hits = Vec::new();
     secrets.inspect(line, &mut hits);
+    hits.retain(|hit| hit.span.start < until);
     hits.sort_by_key(|hit| hit.span.start);
     replaced(line, &hits)
 }
@@ -315,6 +321,11 @@ mod tests {
         let rule = "[redacted:gitlab_personal_token]";
         assert_eq!(without_secrets(&line), format!("a {rule} b {rule}"));
         assert_eq!(without_secrets("nothing of it"), "nothing of it");
+        let second = line.rfind(TOKEN).unwrap();
+        assert_eq!(
+            without_secrets_before(&line, second),
+            format!("a {rule} b {TOKEN}")
+        );
     }
 
     #[test]
