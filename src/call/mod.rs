@@ -10,6 +10,7 @@ mod input;
 mod listen;
 mod owner;
 mod reply;
+mod stake;
 mod task;
 mod trail;
 
@@ -39,6 +40,7 @@ pub use input::{Aside, Hold, InputRequired, Meanwhile, Resume, State};
 pub use listen::{Change, Filter};
 pub use owner::Owner;
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
+pub use stake::Stake;
 pub use task::TaskOp;
 pub use trail::{Cut, Decision, Denial, Facts, Listener, Origin, Spent, Trail};
 
@@ -68,6 +70,8 @@ pub struct Call {
     /// Whether it is none of its client's requests: the gateway makes it of its own accord, for one that was. Rates and quotas,
     /// which are for what clients ask, do not count it.
     pub unasked: bool,
+    /// What it uses up if it is sent: the approval that it goes by, where it needs one.
+    pub stake: Option<Stake>,
     /// When the answer is due; the upstream's own deadline may come sooner.
     pub deadline: Instant,
     /// What it learns about itself on its way.

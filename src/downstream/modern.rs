@@ -126,6 +126,7 @@ impl Modern<'_> {
         let trail = self.door.trail(inbound, &id, Some(head), None);
         let call = Box::new(Call {
             unasked: false,
+            stake: None,
             id: CallId::new(),
             op: op.clone(),
             resume,

@@ -4,7 +4,7 @@
 //! Guarantees: state opened by another principal, at another endpoint, for another call or other arguments, or late, is refused
 //! like state that was never ours; an upstream asks only for what the caller declared, within bounds; an answer that was not
 //! asked for goes no further, and one that does not fit is refused. Nothing is stored: all of it is in the sealed text.
-//! A call that a person has to agree to counts that once. Deliberately absent: single use of all other state, which a parked
+//! A call that a person has to agree to counts that once, when it is sent. Deliberately absent: single use of all other state, which a parked
 //! exchange has by itself; what the questions look like to a client.
 
 mod answers;

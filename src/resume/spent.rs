@@ -1,6 +1,7 @@
 //! Approvals that were used: each counts once (PRODUCT 9).
 //!
-//! Guarantees: of two uses at once one is refused; what was used stays remembered for as long as it could be brought again.
+//! Guarantees: of two uses at once one is refused; what was used stays remembered for as long as it could be brought again, unless
+//! the call that it was used for was never sent: then it is as good as before.
 //! When there is no room for another, it is refused: at most [`TOTAL`] are remembered, and [`EACH`] of one principal.
 //! Deliberately absent: other replicas, which remember their own.
 
@@ -8,6 +9,8 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
+
+use crate::call::Stake;
 
 /// The most that are remembered.
 const TOTAL: usize = 65_536;
@@ -56,11 +59,22 @@ impl Spent {
         }
     }
 
-    /// Uses an approval of `principal`, at `now` in seconds since 1970.
+    /// Uses an approval of `principal`, at `now` in seconds since 1970, for a call that has it at stake.
     ///
     /// # Errors
     /// When it does not count any more.
-    pub fn spend(&self, number: Number, principal: &Arc<str>, now: u64) -> Result<(), NotAgain> {
+    pub fn stake(
+        self: &Arc<Self>,
+        number: Number,
+        principal: &Arc<str>,
+        now: u64,
+    ) -> Result<Stake, NotAgain> {
+        self.spend(number, principal, now)?;
+        let this = Arc::clone(self);
+        Ok(Stake::new(move || this.give_back(&number)))
+    }
+
+    fn spend(&self, number: Number, principal: &Arc<str>, now: u64) -> Result<(), NotAgain> {
         let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
         books.forget(now);
         if books.used.contains_key(&number) {
@@ -75,22 +89,36 @@ impl Spent {
         books.order.push_back((now + self.life + 2 * SKEW, number));
         Ok(())
     }
+
+    fn give_back(&self, number: &Number) {
+        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        // As a rule it is among the last.
+        let at = books.order.iter().rposition(|(_, other)| other == number);
+        if let Some(at) = at {
+            books.order.remove(at);
+            books.remove(number);
+        }
+    }
 }
 
 impl Books {
     fn forget(&mut self, now: u64) {
-        while let Some((until, number)) = self.order.front()
-            && *until < now
+        while let Some((until, number)) = self.order.front().copied()
+            && until < now
         {
-            if let Some(principal) = self.used.remove(number)
-                && let Some(own) = self.each.get_mut(&principal)
-            {
-                *own -= 1;
-                if *own == 0 {
-                    self.each.remove(&principal);
-                }
-            }
+            self.remove(&number);
             self.order.pop_front();
+        }
+    }
+
+    fn remove(&mut self, number: &Number) {
+        if let Some(principal) = self.used.remove(number)
+            && let Some(own) = self.each.get_mut(&principal)
+        {
+            *own -= 1;
+            if *own == 0 {
+                self.each.remove(&principal);
+            }
         }
     }
 }
@@ -125,6 +153,29 @@ mod tests {
             Ok(())
         );
         assert_eq!(spent.books.lock().unwrap().used.len(), 1);
+    }
+
+    #[test]
+    fn what_was_never_sent_counts_again_and_leaves_nothing_behind() {
+        let (spent, ana) = (Arc::new(Spent::new(LIFE)), Arc::from("ana"));
+        for _ in 0..3 {
+            let stake = spent.stake(number(1), &ana, 1_000).unwrap();
+            let copy = stake.clone();
+            drop(stake);
+            let twice = spent.stake(number(1), &ana, 1_000);
+            assert_eq!(twice.unwrap_err(), NotAgain::Used, "one call has it still");
+            drop(copy);
+            let books = spent.books.lock().unwrap();
+            assert_eq!(
+                (books.used.len(), books.order.len(), books.each.len()),
+                (0, 0, 0)
+            );
+        }
+        let stake = spent.stake(number(1), &ana, 1_000).unwrap();
+        assert!(stake.used() && !stake.clone().used());
+        drop(stake);
+        let twice = spent.stake(number(1), &ana, 1_000);
+        assert_eq!(twice.unwrap_err(), NotAgain::Used);
     }
 
     #[test]

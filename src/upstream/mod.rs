@@ -309,14 +309,38 @@ impl UpstreamError {
 
     /// What it means for a call that was sent long before: what became of that nobody knows.
     pub(in crate::upstream) fn of_a_call_under_way(self) -> Self {
-        let unsent = matches!(
-            self,
-            Self::Unavailable {
-                reached: Reached::Never | Reached::Unsent,
-                ..
-            } | Self::Timeout("connect" | WITH_OTHERS)
-        );
-        if unsent { Self::OutcomeUnknown } else { self }
+        if self.says_unsent() {
+            Self::OutcomeUnknown
+        } else {
+            self
+        }
+    }
+
+    /// Whether what was to be sent was not, as there is no connection.
+    const fn says_unsent(&self) -> bool {
+        match self {
+            Self::Unavailable { reached, .. } => match reached {
+                Reached::Never | Reached::Unsent => true,
+                Reached::No | Reached::Yes => false,
+            },
+            Self::Timeout(what) => {
+                matches!(what.as_bytes(), b"connect" | b"connect of another call")
+            }
+            Self::Protocol(_)
+            | Self::Undeclared(_)
+            | Self::Status(_)
+            | Self::Auth(_)
+            | Self::Credential(_)
+            | Self::Redirect
+            | Self::TooLarge(_)
+            | Self::NoMemory
+            | Self::RequestTooLarge
+            | Self::Overloaded
+            | Self::NeedsCapabilities(_)
+            | Self::CannotVisit
+            | Self::OutcomeUnknown
+            | Self::Refused(_) => false,
+        }
     }
 
     /// An `Unavailable` because of what the upstream itself answered: it was reached, whatever cannot be had of it.

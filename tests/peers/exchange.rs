@@ -140,6 +140,7 @@ impl Files {
         let params = br#"{"name":"whoami","arguments":{}}"#;
         let call = Call {
             unasked: false,
+            stake: None,
             id: CallId::new(),
             op: Op::CallTool("whoami".into()),
             params: Json::parse(params.as_slice().into(), &Limits::CLIENT).expect("it is JSON"),

@@ -138,6 +138,7 @@ impl Session {
             wants_progress: false,
             mirrored: None,
             unasked: false,
+            stake: None,
             deadline: clock::now() + time,
             trail: Trail::NONE,
         })

@@ -2,7 +2,8 @@
 //! See PROTOCOL D2, SECURITY STATE-2, STATE-3.
 //!
 //! What an upstream asks is held to what the caller declared before it goes out, and its state is sealed; what comes back is
-//! opened and checked before the upstream hears of it. A call that neither goes on nor asks passes both unread.
+//! opened and checked before the upstream hears of it. A call that neither goes on nor asks passes both unread. An approval is at
+//! stake from when it is brought; it is used by a call that is sent, or that leaves something to go on with (REL-3).
 
 #[cfg(test)]
 mod tests;
@@ -17,8 +18,8 @@ use super::{
 };
 use crate::{
     call::{
-        Approved, Caller, InputRequired, Op, Outcome, Owner, Reply, ReplyStream, Resume, State,
-        Step,
+        Approved, Caller, InputRequired, Op, Outcome, Owner, Reply, ReplyStream, Resume, Stake,
+        State, Step,
     },
     json::{Edits, Json},
     jsonrpc::RpcError,
@@ -36,7 +37,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct OpenResume {
     sealer: Arc<Sealer>,
-    spent: Spent,
+    spent: Arc<Spent>,
     life: u64,
 }
 
@@ -44,18 +45,18 @@ impl OpenResume {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             sealer: parts.sealer.clone(),
-            spent: Spent::new(parts.asking.life),
+            spent: Arc::new(Spent::new(parts.asking.life)),
             life: parts.asking.life,
         }
     }
 
-    /// Uses an approval.
-    fn spend(&self, approval: &Approval, caller: &Caller) -> Result<(), Error> {
+    /// Puts an approval at stake for a call.
+    fn stake(&self, approval: &Approval, caller: &Caller) -> Result<Option<Stake>, Error> {
         let principal = caller.principal.shared();
-        let spent = self
+        let stake = self
             .spent
-            .spend(approval.number, &principal, unix_seconds());
-        spent.map_err(|not| match not {
+            .stake(approval.number, &principal, unix_seconds());
+        stake.map(Some).map_err(|not| match not {
             NotAgain::Used => Error::StateInvalid,
             NotAgain::Full => Error::Limited("too many approvals at once; try again later"),
         })
@@ -113,7 +114,7 @@ impl Gate<Box<Permitted>> for OpenResume {
                 Answer::None => Consent::None,
                 Answer::No => Consent::Declined,
                 Answer::Yes => {
-                    self.spend(&approval, &routed.call.caller)?;
+                    routed.call.stake = self.stake(&approval, &routed.call.caller)?;
                     approve::approved(&routed.call, approval.number, now)
                 }
             };
@@ -124,7 +125,7 @@ impl Gate<Box<Permitted>> for OpenResume {
             return Err(Error::InputRefused);
         }
         if let Some(approval) = &ticket.approval {
-            self.spend(approval, &routed.call.caller)?;
+            routed.call.stake = self.stake(approval, &routed.call.caller)?;
             if let Some(given) = approval.given {
                 routed.consent = approve::approved(&routed.call, given.reference, given.at);
             }
@@ -169,6 +170,8 @@ pub(super) struct Asker {
     round: u32,
     /// That the person there agreed to the call.
     approved: Option<Arc<Approved>>,
+    /// That agreement, which is used up by any reply that is no refusal.
+    stake: Option<Stake>,
     /// What the client declared, where the upstream may not ask for all of that.
     declared: Option<Box<ClientCapabilities>>,
     bounds: Bounds,
@@ -189,6 +192,7 @@ impl Wrap<Box<Permitted>> for SealResume {
             local: route.local.clone(),
             round: routed.round,
             approved: routed.approved().cloned(),
+            stake: call.stake.clone(),
             declared: routed.declared.clone(),
             bounds: self.bounds,
         })
@@ -203,6 +207,9 @@ impl Wrap<Box<Permitted>> for SealResume {
                 error
             }
         })?;
+        if let Some(stake) = &asker.stake {
+            stake.used();
+        }
         match reply {
             Reply::Done(outcome) => match asker.outcome(&self.sealer, outcome) {
                 Ok(outcome) => Ok(Reply::Done(outcome)),

@@ -44,7 +44,7 @@ impl Scene {
         Self {
             open: OpenResume {
                 sealer: sealer.clone(),
-                spent: Spent::new(BOUNDS.life),
+                spent: Arc::new(Spent::new(BOUNDS.life)),
                 life: BOUNDS.life,
             },
             seal: SealResume {
@@ -108,6 +108,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
     Box::new(Permitted {
         call: Box::new(Call {
             unasked: false,
+            stake: None,
             id: CallId::new(),
             op,
             params: json(r#"{"name":"t"}"#),
@@ -365,6 +366,44 @@ fn an_approval_is_the_same_one_in_every_round_that_follows() {
     // What nobody had to agree to names none.
     let result = Outcome::Complete(json(r#"{"content":[]}"#));
     assert_eq!(named(scene.leave(tool("a", "t"), result)), None);
+}
+
+/// SECURITY REL-3
+#[test]
+fn an_approval_is_used_by_a_call_that_is_sent_and_by_no_other() {
+    let scene = Scene::new();
+    let (text, _) = scene.may_it(&tool("a", "t"), unix_seconds() + 60);
+    let bring = || scene.open.admit(again(tool("a", "t"), &text, Some(YES)));
+    let refuse = |mut call: Box<Permitted>, sent: bool| {
+        let mark = scene.seal.enter(&mut call);
+        if sent {
+            call.call.stake.as_ref().unwrap().used();
+        }
+        drop(call);
+        let refused = scene.seal.leave(mark, Err(Error::AuditUnavailable));
+        assert!(matches!(refused, Err(Error::AuditUnavailable)));
+    };
+    // Refused above, refused below, and given up in between.
+    drop(bring().unwrap());
+    refuse(bring().unwrap(), false);
+    drop(scene.seal.enter(&mut bring().unwrap()));
+    let first = bring().unwrap();
+    assert!(matches!(bring(), Err(Error::StateInvalid)), "two at once");
+    refuse(first, true);
+    assert!(matches!(bring(), Err(Error::StateInvalid)));
+    // A later round is no other.
+    let (text, _) = scene.may_it(&tool("a", "t"), unix_seconds() + 60);
+    let call = scene.open.admit(again(tool("a", "t"), &text, Some(YES)));
+    let parked = scene.asked(call.unwrap(), State::Parked(7));
+    let twice = scene.open.admit(again(tool("a", "t"), &text, Some(YES)));
+    assert!(matches!(twice, Err(Error::StateInvalid)), "it asked");
+    let answered = || {
+        let answers = Some(r#"{"r":{"roots":[]}}"#);
+        scene.open.admit(again(tool("a", "t"), &parked, answers))
+    };
+    refuse(answered().unwrap(), false);
+    refuse(answered().unwrap(), true);
+    assert!(matches!(answered(), Err(Error::StateInvalid)));
 }
 
 #[test]

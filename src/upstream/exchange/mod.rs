@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    UpstreamError,
+    CredentialError, UpstreamError,
     asking::Offer,
     line::Line,
     patience::Patience,
@@ -24,7 +24,7 @@ use super::{
     watched::Watched,
 };
 use crate::{
-    call::{Call, Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Step},
+    call::{Call, Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Stake, Step},
     catalog::Route,
     json::{Json, Limits, Node},
     jsonrpc::{Frame, Notification, Request, Response, RpcError, encode},
@@ -47,6 +47,8 @@ pub(super) struct Exchange {
     frames: Option<Frames>,
     permit: Option<Share>,
     watched: Option<Box<Watched>>,
+    /// What was used up by sending it, and by nothing before.
+    staked: Option<Stake>,
 }
 
 /// What is wanted of an exchange beside its outcome.
@@ -71,6 +73,8 @@ pub(super) struct Wants {
     pub(super) keeps: bool,
     /// Who of this session is being asked; see [`Outbound::patience`].
     pub(super) patience: Option<Arc<Patience>>,
+    /// What is used up once it is sent.
+    pub(super) stake: Option<Stake>,
     /// Whether giving up is never told: a handshake must not be cancelled, and a question of a probe need not be.
     pub(super) quiet: bool,
 }
@@ -120,6 +124,7 @@ impl Exchange {
             frames: None,
             permit: None,
             watched: None,
+            staked: None,
         }
     }
 
@@ -206,6 +211,7 @@ impl Exchange {
         {
             watched.stamp(&mut headers);
         }
+        self.staked = self.wants.stake.take().filter(Stake::used);
         let id = Line::id(self.number);
         Outbound {
             frame: encode::request(&id, method, params),
@@ -238,6 +244,11 @@ impl Exchange {
     }
 
     fn read(&mut self, answer: Result<Answer, UpstreamError>) -> Result<Opened, UpstreamError> {
+        if let (Err(error), Some(stake)) = (&answer, self.staked.take())
+            && never_sent(error)
+        {
+            stake.unused();
+        }
         // What never began to be answered needs no cancelling.
         match answer.inspect_err(|_| self.over = true)? {
             Answer::Stream(head, frames) => {
@@ -485,6 +496,16 @@ impl Drop for Exchange {
             line.cancel(number).await;
         });
     }
+}
+
+/// Whether a request that failed so never left: then nothing can have come of it.
+fn never_sent(error: &UpstreamError) -> bool {
+    if let UpstreamError::Credential(error) = error {
+        // One that lacks something was shown.
+        return !matches!(error, CredentialError::Lacks(_));
+    }
+    // The transport itself may have no room for another.
+    matches!(error, UpstreamError::Overloaded) || error.says_unsent()
 }
 
 /// A request of our own, and its answer. `headers` go out as they are.

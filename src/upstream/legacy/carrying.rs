@@ -69,6 +69,7 @@ impl Going<'_> {
             patience: asks.then(|| Arc::clone(&session.asking)),
             task: false,
             keeps: self.call.op.may_be_kept(),
+            stake: self.call.stake.clone(),
             quiet: false,
         }
     }
@@ -325,6 +326,9 @@ impl Legacy {
             .take(number, call)
             .await
             .ok_or(UpstreamError::OutcomeUnknown)?;
+        if let Some(stake) = &call.stake {
+            stake.used();
+        }
         open.slot().touch();
         open.resume(call, deadline, permit).await
     }

@@ -208,6 +208,7 @@ impl Modern {
             rounds,
             task,
             keeps: call.op.may_be_kept(),
+            stake: call.stake.clone(),
             ..Wants::default()
         };
         let mut exchange = Exchange::new(line, deadline, wants).holding(permit);

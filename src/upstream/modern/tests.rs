@@ -1,17 +1,21 @@
 //! The peer of the stateless era against scripted servers: what is sent, what counts as an answer, how calls end.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use futures_util::StreamExt;
 use http::StatusCode;
 
 use super::*;
 use crate::{
-    call::{Event, LogLevel, Outcome, Step},
+    call::{Event, LogLevel, Outcome, Stake, Step},
     json::Limits,
     jsonrpc::RpcError,
     protocol::{ClientCapabilities, mirror::ParamHeader, mirror::ParamKind},
     upstream::{
+        CredentialError,
         scripted::{
             Play, Scripted, a_call, a_caller, a_pipe, a_route, a_tool_call, an_address, last, note,
             result, terms,
@@ -432,6 +436,35 @@ async fn a_stream_that_ends_or_breaks_early_is_an_error() {
     let (_, peer) = over_http(|_| Play::Stream(vec![], false));
     let reply = peer.call(a_tool_call(), a_route("t")).await;
     assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+}
+
+/// SECURITY REL-3
+#[tokio::test(start_paused = true)]
+async fn what_is_at_stake_is_used_by_a_call_that_may_have_left_and_by_no_other() {
+    for (play, used) in [
+        (result("{}"), true),
+        (Play::Status(503), true),
+        (Play::Hang, true),
+        (Play::Fail(UpstreamError::unreached("broke")), true),
+        (Play::Fail(UpstreamError::unconnected("refused")), false),
+        (Play::Fail(UpstreamError::Timeout("connect")), false),
+        (Play::Fail(UpstreamError::Overloaded), false),
+        (
+            Play::Fail(UpstreamError::Credential(CredentialError::NoSubject)),
+            false,
+        ),
+    ] {
+        let mut play = Some(play);
+        let (_, peer) = over_http(move |_| play.take().unwrap());
+        let given_back = Arc::<AtomicBool>::default();
+        let back = Arc::clone(&given_back);
+        let mut call = a_tool_call();
+        call.stake = Some(Stake::new(move || back.store(true, Ordering::SeqCst)));
+        let reply = peer.call(call, a_route("t")).await;
+        let told = format!("{reply:?}");
+        drop((reply, peer));
+        assert_eq!(given_back.load(Ordering::SeqCst), !used, "{told}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

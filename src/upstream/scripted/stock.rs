@@ -49,6 +49,7 @@ pub(in crate::upstream) fn last(result: &str) -> String {
 pub(in crate::upstream) fn a_call(op: Op, params: &str) -> Call {
     Call {
         unasked: false,
+        stake: None,
         id: CallId::new(),
         op,
         params: Json::parse(Bytes::copy_from_slice(params.as_bytes()), &Limits::CLIENT).unwrap(),

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 use super::{LEGACY, MODERN, governed};
 use crate::{
-    harness::{Pairing, Play, Revision, Says, Upstream, again, member, parse, resource, tool},
+    harness::{
+        Gate, Gateway, Pairing, Play, Revision, Says, Upstream, again, call_result, member, parse,
+        resource, tool,
+    },
     tasks,
     two_way::{ALL, FORM, NAMED, asking},
 };
@@ -213,6 +216,54 @@ async fn of_many_uses_of_one_approval_at_once_one_goes_through() {
         .filter(|answer| member(answer.message(), "result").is_some());
     assert_eq!(through.count(), 1);
     assert_eq!(notes.heard("tools/call").len(), 1);
+}
+
+pairings! {
+    only [
+        modern_client_legacy_server = MODERN_LEGACY,
+        modern_client_modern_server = MODERN_MODERN,
+    ] because "a legacy client brings nothing back: it is asked while its call is open";
+    /// SECURITY REL-3, PROTOCOL D2a
+    async fn an_approval_is_as_good_as_before_where_its_call_was_refused_and_never_sent(pair: Pairing) {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let notes = risky(pair.upstream).on("tools/call", move |heard| {
+            let name = heard.text("name").unwrap();
+            let answer = Play::Result(call_result(&name));
+            if name == "t" {
+                Play::Gated(Vec::new(), held.clone(), Box::new(answer))
+            } else {
+                answer
+            }
+        });
+        let gateway = Gateway::of()
+            .upstream("notes", &notes)
+            .policies(CAREFUL)
+            .setting("limits: [{ per: upstream, concurrency: 1 }]")
+            .start()
+            .await;
+        let ana = gateway.client_as("ana", pair.client, FORMS).await;
+        let params = r#"{"name":"notes_risky","arguments":{}}"#;
+        let (state, key) = first_round(&ana, params).await;
+        let approve = format!(r#""{key}":{{"action":"accept","content":{{"approve":true}}}}"#);
+        let params = again(params, &approve, Some(&state));
+        let busy = async {
+            assert_eq!(ana.call("notes_t", "{}").await.text(), "called t");
+        };
+        let refused = async {
+            notes.until_heard("tools/call", 1).await;
+            for _ in 0..2 {
+                let refused = ana.ask("tools/call", &params).await;
+                assert_eq!(refused.tool_error(), "overloaded");
+            }
+            gate.open();
+        };
+        tokio::join!(busy, refused);
+        assert_eq!(ana.ask("tools/call", &params).await.text(), "called risky");
+        let twice = ana.ask("tools/call", &params).await;
+        assert_eq!(twice.refusal().1, "state_invalid");
+        assert_eq!(notes.heard("tools/call").len(), 2);
+    }
 }
 
 #[tokio::test]

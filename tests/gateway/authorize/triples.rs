@@ -183,6 +183,7 @@ fn world(random: &mut Dice) -> Arc<World> {
 fn call(who: &Arc<Identity>, op: Op, params: String) -> Box<Call> {
     Box::new(Call {
         unasked: false,
+        stake: None,
         id: CallId::new(),
         op,
         params: json(params),

@@ -94,6 +94,7 @@ impl Side {
         let params = br#"{"name":"t","arguments":{}}"#;
         let call = Call {
             unasked: false,
+            stake: None,
             id: CallId::new(),
             op: Op::CallTool("notes_t".into()),
             params: Json::parse(params.as_slice().into(), &Limits::CLIENT).unwrap(),

@@ -111,6 +111,7 @@ impl Converse {
             wants_progress: kept.wants_progress,
             mirrored: None,
             unasked: false,
+            stake: None,
             deadline: self.deadline,
             trail: self.trail,
         };

@@ -1,6 +1,9 @@
 //! Calls that nobody goes on with, and sessions that end meanwhile.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
+use crate::call::Stake;
 
 #[tokio::test(start_paused = true)]
 async fn nobody_comes_back_and_after_ten_minutes_the_server_is_told_and_the_call_cancelled() {
@@ -99,12 +102,24 @@ async fn a_caller_who_is_asked_holds_no_share_of_work_and_takes_it_up_again() {
     let mut busy = peer.call(able("k"), a_route("t"));
     assert!(futures_util::poll!(busy.as_mut()).is_pending());
     let answer = r#"{"ask-1":{"action":"accept"}}"#;
-    let refused = peer.call(again(&call, &first, answer), a_route("t")).await;
+    let given_back = Arc::<AtomicUsize>::default();
+    let staked = || {
+        let back = Arc::clone(&given_back);
+        let stake = Stake::new(move || _ = back.fetch_add(1, Ordering::SeqCst));
+        Call {
+            stake: Some(stake),
+            ..again(&call, &first, answer)
+        }
+    };
+    let refused = peer.call(staked(), a_route("t")).await;
     assert!(matches!(refused, Err(UpstreamError::Overloaded)));
+    // Nor is what it had at stake (SECURITY REL-3).
+    assert_eq!(given_back.load(Ordering::SeqCst), 1);
     drop(busy);
     transport.tell(0, &last("{}"));
-    let reply = peer.call(again(&call, &first, answer), a_route("t")).await;
+    let reply = peer.call(staked(), a_route("t")).await;
     assert_eq!(text(reply), "{}");
+    assert_eq!(given_back.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
