@@ -94,9 +94,10 @@ impl Listens {
         let sessionless = call.caller.affinity.ended.is_none();
         let party = Party::of(&call.caller.principal, call.address);
         let seat = sessionless.then_some(&party);
+        let wanted = Lists::wanted(&asked);
         let mut listener = self
             .hub
-            .listen(&call.scope, Lists::wanted(&asked), local, seat)
+            .listen(&call.scope, wanted, local, seat)
             .map_err(|_| Error::Limited("too many listens at once; end one, or try again later"))?;
         let patience = if sessionless { PATIENCE } else { SUBSCRIBING };
         let in_force = tokio::select! {
@@ -121,7 +122,7 @@ impl Listens {
             watched,
             in_force,
             closing: self.closing,
-            ward: Ward::of(call, snapshot, &self.world),
+            ward: Ward::of(call, snapshot, &self.world, wanted),
         };
         let changes = stream::unfold(Some(open), |open| async {
             let mut open = open?;

@@ -29,8 +29,13 @@ pub(super) struct Ward {
 }
 
 impl Ward {
-    /// The ward of a call that listens, pinned to `snapshot`; `None` where everybody sees the same.
-    pub(super) fn of(call: Box<Call>, snapshot: &Snapshot, world: &Arc<World>) -> Option<Self> {
+    /// The ward of a call that listens for `wanted`, pinned to `snapshot`; `None` where everybody sees the same.
+    pub(super) fn of(
+        call: Box<Call>,
+        snapshot: &Snapshot,
+        world: &Arc<World>,
+        wanted: Lists,
+    ) -> Option<Self> {
         if snapshot.policy().policy().is_unrestricted() && !world.expects_own() {
             return None;
         }
@@ -41,7 +46,7 @@ impl Ward {
         } else {
             // What was put in force while the listen settled counts as well.
             regranted.mark_changed();
-            Lists::ALL
+            wanted
         };
         Some(Self {
             world: world.clone(),
@@ -106,5 +111,73 @@ impl Ward {
         };
         let snapshot = self.world.seen_by(&self.call.identity);
         authorize::may_hear(&self.call, &snapshot, outward, &route).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        call::{Affinity, CallId, Caller, Filter, Identity, Op, Principal, Trail},
+        catalog::rules::CatalogRules,
+        events::Hub,
+        json::Json,
+        policy::Policy,
+        protocol::{ClientCapabilities, Revision, names::Scope},
+        tasks::clock,
+    };
+
+    fn listening() -> Box<Call> {
+        let caller = Caller {
+            principal: Principal::anonymous(),
+            revision: Revision::V2026_07_28,
+            capabilities: ClientCapabilities::NONE,
+            log_level: None,
+            affinity: Affinity {
+                key: "k".into(),
+                ended: None,
+            },
+        };
+        Box::new(Call {
+            unasked: false,
+            stake: None,
+            id: CallId::new(),
+            op: Op::Listen(Arc::new(Filter::default())),
+            params: Json::empty_object(),
+            caller: Arc::new(caller),
+            identity: Identity::anonymous(),
+            address: None,
+            scope: Scope::All,
+            resume: None,
+            wants_progress: false,
+            mirrored: None,
+            deadline: clock::now() + Duration::from_secs(60),
+            trail: Trail::NONE,
+        })
+    }
+
+    /// PROTOCOL B7
+    #[test]
+    fn of_a_world_that_changed_meanwhile_only_what_is_listened_for_is_looked_at() {
+        let nothing = CatalogRules {
+            upstreams: Vec::new(),
+            toolsets: Vec::new(),
+            names: Default::default(),
+            pages: Default::default(),
+            bounds: Default::default(),
+            screen: Default::default(),
+        };
+        let world = Arc::new(World::new(nothing, Hub::new(Default::default())));
+        world.expect_own();
+        let pinned = world.load();
+        let ward = |wanted| Ward::of(listening(), &pinned, &world, wanted).unwrap();
+        assert_eq!(ward(Lists::ALL).unsure(), None);
+        world.govern(&Policy::unrestricted()).unwrap();
+        let mut prompts = ward(Lists::of(ListKind::Prompts));
+        assert_eq!(prompts.unsure(), Some(ListKind::Prompts));
+        assert_eq!(prompts.unsure(), None);
+        assert_eq!(ward(Lists::NONE).unsure(), None);
     }
 }
