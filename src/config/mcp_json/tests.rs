@@ -92,12 +92,10 @@ fn headers_that_are_no_secret_are_imported_as_they_are() {
     let names: Vec<&str> = import.exports.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["GH_X_API_KEY"]);
     // By its name alone, to whoever knows whether it is one after all.
+    let told = |name: &str| format!("`gh.headers` stands in the file as it is: {name}");
     assert_eq!(
         import.notes,
-        [
-            "`gh.headers` stands in the file as it is: X-MCP-Toolsets",
-            "`gh.headers` stands in the file as it is: Accept-Language",
-        ]
+        [told("X-MCP-Toolsets"), told("Accept-Language")]
     );
 }
 
@@ -109,12 +107,10 @@ fn headers_that_may_hold_a_secret_are_imported_as_references() {
         ("X-Login", "ana:hunter2"),
     ] {
         let files = Files::new();
-        files.add(
-            "mcp.json",
-            &format!(
-                r#"{{"mcpServers":{{"a":{{"url":"https://a.example/mcp","headers":{{"{name}":"{value}"}}}}}}}}"#
-            ),
+        let text = format!(
+            r#"{{"mcpServers":{{"a":{{"url":"https://a.example/mcp","headers":{{"{name}":"{value}"}}}}}}}}"#
         );
+        files.add("mcp.json", &text);
         let import = imported(&files, &["mcp.json"]);
         assert!(!import.yaml.contains(value), "{}", import.yaml);
         assert_eq!((import.exports.len(), import.notes.len()), (1, 0), "{name}");
