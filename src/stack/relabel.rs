@@ -312,6 +312,8 @@ fn says_missing(text: &str, uri: &str) -> bool {
     let Some((before, behind)) = text.split_once(uri) else {
         return false;
     };
+    // Some write an address without a path with one.
+    let behind = behind.strip_prefix('/').unwrap_or(behind);
     let quote = |mark| matches!(mark, '"' | '\'' | '`' | '<' | '>' | ' ');
     let (open, close) = (
         before.trim_end_matches(quote),
@@ -320,6 +322,11 @@ fn says_missing(text: &str, uri: &str) -> bool {
     let (open, close) = (open.to_ascii_lowercase(), close.to_ascii_lowercase());
     let close = close.trim_end_matches(['.', '!', ' ']);
     let named = open.strip_suffix(':').unwrap_or(&open).trim_end();
+    let named = named.strip_suffix(" uri").unwrap_or(named);
+    let named = [" for", " with"]
+        .iter()
+        .find_map(|word| named.strip_suffix(word))
+        .unwrap_or(named);
     // What goes on with a word goes on with the URI, too.
     let ends = behind
         .chars()

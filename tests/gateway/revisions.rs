@@ -405,6 +405,18 @@ async fn a_resource_that_is_not_there_by_an_errors_text_is_told_so_to_modern_cli
             true,
         ),
         (r#"{"code":-32603,"message":"n://r does not exist"}"#, true),
+        (
+            r#"{"code":-32602,"message":"Unknown resource URI: 'n://r'"}"#,
+            true,
+        ),
+        (
+            r#"{"code":-32602,"message":"Resource not found for uri: \"n://r/\""}"#,
+            true,
+        ),
+        (
+            r#"{"code":-32603,"message":"Unknown resource: n://r/x"}"#,
+            false,
+        ),
         (r#"{"code":-32603,"message":"n://r timed out"}"#, false),
         (
             r#"{"code":0,"message":"Error reading resource n://r: host not found"}"#,

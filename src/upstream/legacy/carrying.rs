@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use tokio::time::Instant;
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     tasks::{Plan, Unwanted},
 };
 use crate::{
-    call::{Call, LogLevel, Op, Reply, State},
+    call::{Call, LogLevel, Op, Reply, ReplyStream, State},
     catalog::Route,
     json::Json,
     protocol::{meta, methods},
@@ -22,7 +23,7 @@ use crate::{
         Peer, UpstreamError,
         asking::Offer,
         exchange::{self, Exchange, Opened, Wants},
-        params,
+        params::{self, Wish},
         spec::Isolation,
         terms::Share,
     },
@@ -157,6 +158,9 @@ impl Legacy {
             .enter(&call.caller.principal, call.deadline)
             .await?;
         let slot = self.slot(call, offer)?;
+        if plan.wish() != Wish::Drop {
+            slot.runs_tasks();
+        }
         let session = self.session(&slot, Some(&call.identity), deadline).await?;
         let mut going = Going {
             call,
@@ -230,10 +234,11 @@ impl Legacy {
             }
             Opened::Flowing(_) => {
                 let reply = Box::pin(exchange.into_reply()).await?;
-                Ok(Attempt::Replied(match going.unwanted.take() {
+                let reply = match going.unwanted.take() {
                     Some(unwanted) => unwanted.heeding(reply),
                     None => reply,
-                }))
+                };
+                Ok(Attempt::Replied(in_use(going.slot, reply)))
             }
             Opened::Status(head) if session.is_forgotten(&head, None) => {
                 going.permit = exchange.release();
@@ -257,6 +262,9 @@ impl Legacy {
         deadline: Instant,
     ) -> Result<Reply, UpstreamError> {
         let slot = self.slot(call, offer)?;
+        if plan.wish() != Wish::Drop {
+            slot.runs_tasks();
+        }
         let session = self.session(&slot, Some(&call.identity), deadline).await?;
         let mut going = Going {
             call,
@@ -350,5 +358,28 @@ impl Legacy {
             op: going.known_as.clone(),
             unwanted: going.unwanted.take(),
         }
+    }
+}
+
+/// A slot that is in use until this is dropped, and was used then.
+struct InUse(Arc<Slot>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.touch();
+    }
+}
+
+/// The reply, which keeps the slot in use for as long as it goes on.
+fn in_use(slot: &Arc<Slot>, reply: Reply) -> Reply {
+    match reply {
+        Reply::Stream(steps) => {
+            let used = InUse(Arc::clone(slot));
+            let steps = steps.inspect(move |_| {
+                let _used = &used;
+            });
+            Reply::Stream(ReplyStream::new(steps.boxed()))
+        }
+        done @ Reply::Done(_) => done,
     }
 }

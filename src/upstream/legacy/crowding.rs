@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     call::{Caller, Principal},
-    upstream::scripted::{Play, Processes, a_route, result},
+    upstream::{
+        asking::Offer,
+        scripted::{Play, Processes, a_route, result},
+    },
 };
 
 /// A call of `name`'s, on a session of theirs.
@@ -130,4 +133,19 @@ async fn a_call_under_way_keeps_its_process() {
         pipe.tell(0, r#"{"jsonrpc":"2.0","id":$id,"result":{}}"#);
     };
     tokio::join!(goes_through(&peer, answer), speaking);
+}
+
+/// Whoever began a task may come for it seldom.
+#[tokio::test(start_paused = true)]
+async fn a_process_with_tasks_gives_way_to_nobody_for_a_quarter_of_an_hour() {
+    let (processes, peer) = on_pipes(Isolation::Session, |_, _| result("{}")).await;
+    for n in 0..32 {
+        goes_through(&peer, of(&format!("k{n}"))).await;
+    }
+    peer.slot(&of("k0"), Offer::NONE).unwrap().runs_tasks();
+    minutes(2).await;
+    // It was used as long ago as all the others.
+    goes_through(&peer, of("more")).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(ended(&processes), [1]);
 }

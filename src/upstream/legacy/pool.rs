@@ -8,7 +8,7 @@
 use std::{
     sync::{
         Arc, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -119,6 +119,8 @@ pub(super) struct Slot {
     /// Held while a session is opened, so that it is opened once; remembers how that went.
     opening: Arc<Mutex<Attempts>>,
     began: Instant,
+    /// Whether tasks were begun on it, which may go on where nobody asks for them.
+    runs_tasks: AtomicBool,
     /// When it was last used, in milliseconds since it began.
     used: AtomicU64,
     /// Cancelled when the slot is given up.
@@ -147,6 +149,7 @@ impl Slot {
                 opened: None,
             })),
             began: clock::now(),
+            runs_tasks: AtomicBool::new(false),
             used: AtomicU64::new(0),
             retired: CancellationToken::new(),
             service,
@@ -268,6 +271,11 @@ impl Slot {
     /// The session was found to be gone: the next call opens another.
     pub(super) fn forget(&self, session: &Session) {
         session.gone.cancel();
+    }
+
+    /// A task is begun on it.
+    pub(super) fn runs_tasks(&self) {
+        self.runs_tasks.store(true, Ordering::Relaxed);
     }
 
     /// A session of it is used again.
@@ -420,7 +428,15 @@ impl Pool {
     /// Gives up the slot that was used least lately, of those that `may` be given up and with which nobody has anything to do.
     fn let_one_go(&self, may: impl Fn(&Slot) -> bool) -> bool {
         // Whoever opens its session, has a call on it, be it one that waits for a person, or listens on it, holds the slot.
-        let idle = |slot: &Arc<Slot>| Arc::strong_count(slot) == 1 && slot.unused() >= SPARED;
+        // So does a task that was given to its caller, who may come for it seldom.
+        let idle = |slot: &Arc<Slot>| {
+            let spared = if slot.runs_tasks.load(Ordering::Relaxed) {
+                IDLE
+            } else {
+                SPARED
+            };
+            Arc::strong_count(slot) == 1 && slot.unused() >= spared
+        };
         loop {
             let oldest = self
                 .slots

@@ -37,6 +37,8 @@ use crate::{
 pub(super) const COALESCE: Duration = Duration::from_secs(2);
 /// The shortest time between two reads that a time to live asks for, and the first wait after a list failed.
 const SOONEST: Duration = Duration::from_secs(5);
+/// How long it is waited for somebody whose token an upstream is asked with that answers to nobody without one.
+const LENDING: Duration = Duration::from_secs(60);
 /// How long an orderly end of a peer may take, and of its tasks after that.
 const ENDING: Duration = Duration::from_secs(8);
 
@@ -328,8 +330,16 @@ impl Doubting<'_> {
                     Some(()) = stale => true,
                 };
                 if stale {
-                    match self.probe.upgraded().await {
-                        Some(other) => return End::Other(other, self.closed),
+                    let own = self.shared.terms.credentials.as_ref();
+                    let reaching = own.filter(|_| self.closed).map(|own| own.loan().reach());
+                    if reaching.is_some() {
+                        // It says nothing to nobody; somebody has to come with a token first.
+                        sleep(LENDING).await;
+                    }
+                    let found = self.probe.upgraded().await;
+                    let closed = reaching.is_some_and(|reaching| reaching.done(found.is_some()));
+                    match found {
+                        Some(other) => return End::Other(other, closed),
                         None => continue,
                     }
                 }
