@@ -116,14 +116,13 @@ impl OwnCredentials {
     }
 
     /// Whether the value of a header of this name counts as one, sent beside a credential or as one: what [`OwnCredentials::is_one`]
-    /// says, a user with a password, whatever names a session, and a UUID that names no tenant or the like. A program is told all
-    /// these in its environment for other ends.
+    /// says, whatever names a session, and a user with a password or a UUID where the name says that it lets somebody in. A program is
+    /// told all these in its environment for other ends.
     pub fn is_one_in_header(name: &str, value: &str) -> bool {
         let told = bare(value);
         Self::is_one(name, value)
-            || is_login(told)
             || is_of_session(name) && !is_everyday(told)
-            || is_uuid(told) && !identifies(name) && !is_shared(name)
+            || lets_in(name) && (is_login(told) || is_uuid(told))
     }
 }
 
@@ -138,19 +137,19 @@ fn is_of_session(name: &str) -> bool {
     words(name).any(|word| word.starts_with("session"))
 }
 
-/// Whether what is called so names what many share.
-fn is_shared(name: &str) -> bool {
-    const LAST: [&str; 6] = [
-        "tenant",
-        "org",
-        "organization",
-        "project",
-        "team",
-        "workspace",
+/// Whether what is called so may be what lets somebody in: models, regions and accounts look like it, and are none.
+fn lets_in(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "access",
+        "login",
+        "user",
+        "username",
+        "credential",
+        "credentials",
+        "basic",
+        "invite",
     ];
-    words(name)
-        .next_back()
-        .is_some_and(|last| LAST.contains(&&*last))
+    words(name).any(|word| WORDS.contains(&&*word))
 }
 
 /// Whether what is called so says which of many things is meant: that stands in what they answer, too.

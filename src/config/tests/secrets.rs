@@ -58,7 +58,7 @@ fn headers_that_are_no_secret_may_be_written_out_and_all_others_may_not() {
             "audit.sinks.otlp_headers",
         ),
     ];
-    let plain = "{ Accept-Language: de, X-Debug: \"true\", X-MCP-Toolsets: \"repos,issues\", X-Tenant-Id: \"9f8e7d6c5b4a39281706f5e4d3c2b1a0\", X-Tenant: \"3f2504e0-4f89-41d3-9a0c-0305e82c3301\", X-Session-Mode: shared, X-Proxy: \"localhost:8080\", X-Scope: \"repo:read\", X-Empty-Token: \"\" }";
+    let plain = "{ Accept-Language: de, X-Debug: \"true\", X-MCP-Toolsets: \"repos,issues\", X-Tenant-Id: \"9f8e7d6c5b4a39281706f5e4d3c2b1a0\", X-Tenant: \"3f2504e0-4f89-41d3-9a0c-0305e82c3301\", X-Session-Mode: shared, X-Proxy: \"localhost:8080\", X-Scope: \"repo:read\", X-Model: \"qwen2.5:14b-instruct\", X-Region: \"env:eu-west-1\", X-Account: \"3f2504e0-4f89-41d3-9a0c-0305e82c3301\", X-Image: \"python:3.12-slim\", X-Empty-Token: \"\" }";
     let told = [
         ("Authorization", "Basic dXNlcjpwYXNz"),
         ("X-Api-Key", "letmein"),
