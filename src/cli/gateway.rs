@@ -145,7 +145,7 @@ pub(super) fn looking(mut plan: Plan) -> Plan {
 
 /// The same, watched as the configuration says: for what goes on for long.
 pub(super) async fn build_observed(source: &Source) -> Result<(App, Tasks), super::Ended> {
-    let plan = source.plan().ok_or(super::Ended::Misused)?;
+    let plan = source.plan_to_serve().ok_or(super::Ended::Misused)?;
     let telemetry = observed(&plan)?;
     built(plan, Some(telemetry)).await
 }

@@ -52,11 +52,11 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    let Some(plan) = args.source.plan() else {
+    let Some(plan) = args.source.plan_to_serve() else {
         return Ended::Misused;
     };
     let source = args.source;
-    let load: Load = Arc::new(move || source.load().map(|(plan, _)| plan));
+    let load: Load = Arc::new(move || source.load_to_serve().map(|(plan, _)| plan));
     serve(plan, Some(load), async |_, _| {}).await
 }
 
@@ -81,7 +81,8 @@ pub(super) async fn serve(
     } else {
         "http"
     };
-    let (bounds, files) = descriptors::fitted(plan.listen.bounds);
+    let (bounds, files) =
+        descriptors::fitted(plan.listen.bounds, !plan.listen.trusted_proxies.is_empty());
     let asked = std::mem::replace(&mut plan.listen.bounds, bounds).connections;
     let endpoint = plan.endpoint.clone();
     let who = admitted(&plan);
@@ -138,8 +139,9 @@ pub(super) async fn serve(
     }
     if let Some(files) = files {
         let (note, most) = (out::paint(out::YELLOW, "note"), bounds.connections);
+        let of_one = bounds.connections_per_peer;
         logs::say(&format!(
-            "{note}: {files} files may be open here (`ulimit -Hn`), so that at most {most} connections are taken at once, not {asked}"
+            "{note}: {files} files may be open here (`ulimit -Hn`), so that at most {most} connections are taken at once, not {asked}, and {of_one} of one address"
         ));
     }
     if !recorded {

@@ -47,6 +47,11 @@ impl Source {
         self.read_by(config::load)
     }
 
+    /// The same for a gateway that is to serve.
+    pub(super) fn load_to_serve(&self) -> Result<(Plan, Vec<String>), Rejected> {
+        self.read_by(config::load_to_serve)
+    }
+
     /// The same, and looks at what a start would read and at the places where it would write.
     pub(super) fn examine(&self) -> Result<(Plan, Vec<String>), Rejected> {
         self.read_by(config::examine)
@@ -74,17 +79,27 @@ impl Source {
 
     /// The plan; if there is none, everything that is wrong has been told.
     pub(super) fn plan(&self) -> Option<Plan> {
-        match self.load() {
-            Ok((plan, notes)) => {
-                for note in notes {
-                    logs::say(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
-                }
-                Some(plan)
+        told(self.load())
+    }
+
+    /// The same for a gateway that is to serve.
+    pub(super) fn plan_to_serve(&self) -> Option<Plan> {
+        told(self.load_to_serve())
+    }
+}
+
+/// The plan; what is to be said of it, or everything that is wrong with it, is told.
+fn told(loaded: Result<(Plan, Vec<String>), Rejected>) -> Option<Plan> {
+    match loaded {
+        Ok((plan, notes)) => {
+            for note in notes {
+                logs::say(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
             }
-            Err(rejected) => {
-                tell(&rejected);
-                None
-            }
+            Some(plan)
+        }
+        Err(rejected) => {
+            tell(&rejected);
+            None
         }
     }
 }

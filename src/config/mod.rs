@@ -45,12 +45,29 @@ pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     findings.settle(plan)
 }
 
+/// The same for a gateway that is to serve: its certificates have to be good, too.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_to_serve(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
+    let mut findings = problem::Findings {
+        serves: true,
+        ..problem::Findings::default()
+    };
+    let plan =
+        files::gather(path, vars, &mut findings).map(|tree| check::check(tree, &mut findings));
+    findings.settle(plan)
+}
+
 /// The same, and looks at what a start would read and at the places where it would write.
 ///
 /// # Errors
 /// As [`load`].
 pub fn examine(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
-    let mut findings = problem::Findings::default();
+    let mut findings = problem::Findings {
+        serves: true,
+        ..problem::Findings::default()
+    };
     let plan = files::gather(path, vars, &mut findings)
         .map(|tree| check::examine(tree, vars, &mut findings));
     findings.settle(plan)

@@ -80,6 +80,8 @@ pub(super) struct Findings {
     pub(super) problems: Vec<Problem>,
     /// Values whose references lead nowhere: nothing more can be said about them.
     pub(super) unresolved: Vec<Place>,
+    /// Whether a gateway is to serve by it, or somebody asks whether one could: then certificates have to be good still.
+    pub(super) serves: bool,
 }
 
 impl Findings {

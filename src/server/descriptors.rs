@@ -27,13 +27,13 @@ const OF_ONE: usize = 4;
 static NONE_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// Lets this process open as many files as these bounds need, as far as its user may, and fits them to what there is. The second is how
-/// many files that is, where it is too few for what was asked for.
-pub fn fitted(bounds: ServerBounds) -> (ServerBounds, Option<u64>) {
+/// many files that is, where it is too few for what was asked for. `proxied`: whoever connects may bring others along.
+pub fn fitted(bounds: ServerBounds, proxied: bool) -> (ServerBounds, Option<u64>) {
     let wanted = (bounds.connections as u64)
         .saturating_mul(2)
         .saturating_add(MORE);
     let files = raised(wanted).unwrap_or(u64::MAX);
-    let fitted = within(bounds, files);
+    let fitted = within(bounds, files, proxied);
     (
         fitted,
         (fitted.connections < bounds.connections).then_some(files),
@@ -50,15 +50,21 @@ fn raised(wanted: u64) -> Option<u64> {
     Some(soft)
 }
 
-fn within(bounds: ServerBounds, files: u64) -> ServerBounds {
+fn within(bounds: ServerBounds, files: u64, proxied: bool) -> ServerBounds {
     let left = files.saturating_sub(KEPT.min(files / 2));
     let left = usize::try_from(left).unwrap_or(usize::MAX).max(1);
     if left >= bounds.connections {
         return bounds;
     }
+    // A proxy brings everybody.
+    let of_one = if proxied {
+        left
+    } else {
+        (left / OF_ONE).max(1)
+    };
     ServerBounds {
         connections: left,
-        connections_per_peer: bounds.connections_per_peer.min((left / OF_ONE).max(1)),
+        connections_per_peer: bounds.connections_per_peer.min(of_one),
         ..bounds
     }
 }
@@ -93,7 +99,7 @@ mod tests {
     fn connections_leave_files_for_all_else_and_one_peer_some_for_others() {
         let bounds = ServerBounds::default();
         let of = |files| {
-            let fitted = within(bounds, files);
+            let fitted = within(bounds, files, false);
             (fitted.connections, fitted.connections_per_peer)
         };
         assert_eq!(of(u64::MAX), (20_000, 4_096));
@@ -103,13 +109,18 @@ mod tests {
         assert_eq!(of(1_024), (512, 128));
         assert_eq!(of(128), (64, 16));
         assert_eq!(of(0), (1, 1));
+        let proxied = within(bounds, 1_024, true);
+        assert_eq!(
+            (proxied.connections, proxied.connections_per_peer),
+            (512, 512)
+        );
         // What somebody asks for is given where there is room.
         let few = ServerBounds {
             connections: 10,
             connections_per_peer: 10,
             ..bounds
         };
-        let fitted = within(few, 1_024);
+        let fitted = within(few, 1_024, false);
         assert_eq!((fitted.connections, fitted.connections_per_peer), (10, 10));
     }
 

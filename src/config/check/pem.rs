@@ -23,7 +23,9 @@ pub(super) fn identity(
 ) {
     check.secret(key_path);
     let chain = certificates(check, cert_path, cert);
-    if let Some(chain) = &chain {
+    if let Some(chain) = &chain
+        && check.findings.serves
+    {
         unexpired(check, cert_path, chain);
     }
     let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes());

@@ -72,21 +72,9 @@ fn directory(check: &mut Check<'_>, path: &[&str], place: &Path, refused: u32) {
             let message = format!("others may use `{place}` (mode {mode:03o})");
             check.wrong(path, message, format!("chmod 700 {place}"));
         }
-        Ok(_) => writable(check, path, place, place),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Made below the nearest one that is there.
-            let above = place.ancestors().skip(1);
-            let mut above = above.map(|above| {
-                if above.as_os_str().is_empty() {
-                    Path::new(".")
-                } else {
-                    above
-                }
-            });
-            if let Some(nearest) = above.find(|above| above.exists()) {
-                writable(check, path, place, nearest);
-            }
-        }
+        Ok(_) => writable(check, path, place),
+        // It is made at the start, by whoever serves then and where: who checks a file may be another, elsewhere.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => unusable(check, path, place, &error.to_string(), ELSEWHERE),
     }
 }
@@ -94,16 +82,10 @@ fn directory(check: &mut Check<'_>, path: &[&str], place: &Path, refused: u32) {
 /// What to do about a place that cannot be written to.
 const ELSEWHERE: &str = "name a directory that this user may write to";
 
-/// Whether this user may make something in `directory`, which is `place` or above it: what is mounted read-only counts, too.
-fn writable(check: &mut Check<'_>, path: &[&str], place: &Path, directory: &Path) {
-    if let Err(errno) = access(directory, AccessFlags::W_OK | AccessFlags::X_OK) {
-        let why = errno.desc();
-        let why = if directory == place {
-            why.to_owned()
-        } else {
-            format!("{why} (of `{}`)", directory.display())
-        };
-        unusable(check, path, place, &why, ELSEWHERE);
+/// Whether this user may make something in a directory that is there: what is mounted read-only counts, too.
+fn writable(check: &mut Check<'_>, path: &[&str], place: &Path) {
+    if let Err(errno) = access(place, AccessFlags::W_OK | AccessFlags::X_OK) {
+        unusable(check, path, place, errno.desc(), ELSEWHERE);
     }
 }
 
