@@ -281,7 +281,8 @@ async fn who_cancels_may_spell_the_id_in_another_way() {
     let take = async |text: String| channel.take(&channel.identity, text.into()).await.unwrap();
     take(call(r#""\u0061""#)).await;
     take(call(r#""a""#)).await;
-    let twice = lines.recv().await.unwrap();
+    let twice = timeout(Duration::from_secs(10), lines.recv());
+    let twice = twice.await.expect("it is refused").unwrap();
     assert!(
         String::from_utf8(twice.to_vec())
             .unwrap()
