@@ -1,8 +1,11 @@
 //! What goes wrong for one caller, and what it means to all the others.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use futures_util::{FutureExt, future::BoxFuture, poll};
@@ -21,7 +24,7 @@ use crate::{
             Play, Processes, Scripted, Sent, a_caller, a_pipe, a_route, a_tool_call, an_address,
             greeting, result,
         },
-        spec::{HttpTransport, Isolation, Pin, UpstreamSpec},
+        spec::{Endpoint, HttpTransport, Isolation, Pin, UpstreamSpec},
     },
 };
 

@@ -1,13 +1,18 @@
 //! The supervisor in paused time, through each way that an upstream can fail and come back.
 
-use std::sync::{Mutex, atomic::AtomicUsize};
+use std::{
+    sync::{Mutex, atomic::AtomicUsize},
+    time::Duration,
+};
 
-use tokio::sync::Notify;
+use futures_util::future::join_all;
+use tokio::{sync::Notify, time::Instant};
 
 use super::*;
 use crate::{
     call::{Grantee, Outcome, Reply},
-    protocol::Revision,
+    catalog::Contribution,
+    protocol::{Revision, UpstreamId},
     tasks::Tasks,
     upstream::{
         State, Upstream,

@@ -1,5 +1,7 @@
 //! Upstreams that answer to nobody without a token: who lends theirs, and for how long.
 
+use std::time::Duration;
+
 use super::{
     tests::{healthy, serving, started, started_on},
     *,
@@ -9,9 +11,11 @@ use crate::{
     fetch::Address,
     upstream::{
         State,
+        credentials::Credentials,
         scripted::{Play, an_address, terms},
         spec::{
-            ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType, UpstreamSpec,
+            ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
+            UpstreamSpec,
         },
     },
 };
