@@ -1,15 +1,15 @@
-//! Where a session's unasked frames find the call they belong to, on transports that do not say (PROTOCOL D0.4).
+//! Which call a session's unasked frames belong to, on transports that do not say (PROTOCOL D0.4).
 //!
 //! Guarantees: a server's request goes to the one call that may be asked, and there is at most one on a session at a time; a log
-//! line goes to a call only when no other is in flight; what fits nowhere is given back, never guessed. Bounds: 32 frames wait
-//! for a call. Deliberately absent: Streamable HTTP, whose streams say it themselves.
+//! line goes to a call only when no other is in flight; what fits nowhere is nobody's, never guessed. Deliberately absent:
+//! Streamable HTTP, whose streams say it themselves.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
 
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     call::Principal,
@@ -18,13 +18,12 @@ use crate::{
     upstream::{
         UpstreamError,
         terms::{Gate, Share},
+        transport::Owners,
     },
 };
 
-/// The most frames that wait to be taken by one call.
-const QUEUE: usize = 32;
-
 /// The desk of one session.
+#[derive(Debug)]
 pub(super) struct Desk {
     /// Who may be asked goes one after another, or nobody could say whom a question is for.
     turn: Gate,
@@ -34,16 +33,14 @@ pub(super) struct Desk {
     seats: Mutex<Vec<Place>>,
 }
 
+#[derive(Debug)]
 struct Place {
     number: u64,
     asks: bool,
-    frames: mpsc::Sender<Frame>,
 }
 
 /// A call's place at its session's desk. Dropping it is leaving.
 pub(super) struct Seat {
-    /// What it hears of, if it wants to hear of anything.
-    frames: Option<mpsc::Receiver<Frame>>,
     number: u64,
     desk: Arc<Desk>,
     _turn: Option<Share>,
@@ -69,28 +66,30 @@ impl Desk {
 
     /// Sits down for the call with this number: with a turn it may be asked, and it may want to hear of log lines.
     pub(super) fn sit(self: &Arc<Self>, number: u64, turn: Option<Share>, logs: bool) -> Seat {
-        let frames = (turn.is_some() || logs).then(|| {
-            let (sender, frames) = mpsc::channel(QUEUE);
+        if turn.is_some() || logs {
             self.seats().push(Place {
                 number,
                 asks: turn.is_some(),
-                frames: sender,
             });
-            frames
-        });
+        }
         self.busy.fetch_add(1, Ordering::Relaxed);
         Seat {
-            frames,
             number,
             desk: Arc::clone(self),
             _turn: turn,
         }
     }
 
-    /// Hands a frame to the call it belongs to; gives it back where there is none, and where the call has no room for it.
-    pub(super) fn hand(&self, frame: Frame) -> Option<Frame> {
+    /// A panic under the lock leaves a list that is still whole, so poison says nothing.
+    fn seats(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Owners for Desk {
+    fn whose(&self, frame: &Frame) -> Option<u64> {
         let seats = self.seats();
-        let place = match &frame {
+        let place = match frame {
             Frame::Request(request) if &*request.method == methods::PING => None,
             Frame::Request(_) => seats.iter().find(|place| place.asks),
             Frame::Notification(notification) => match &*notification.method {
@@ -102,45 +101,15 @@ impl Desk {
             },
             Frame::Response(_) => None,
         };
-        match place {
-            Some(place) => match place.frames.try_send(frame) {
-                Ok(()) => None,
-                Err(
-                    mpsc::error::TrySendError::Full(frame)
-                    | mpsc::error::TrySendError::Closed(frame),
-                ) => Some(frame),
-            },
-            None => Some(frame),
-        }
-    }
-
-    /// A panic under the lock leaves a list that is still whole, so poison says nothing.
-    fn seats(&self) -> MutexGuard<'_, Vec<Place>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Seat {
-    /// The next frame for the call. Waits for ever when there is none.
-    pub(super) async fn next(&mut self) -> Frame {
-        match &mut self.frames {
-            Some(frames) => match frames.recv().await {
-                Some(frame) => frame,
-                // The sender lives at the desk, which this holds.
-                None => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
+        place.map(|place| place.number)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if self.frames.is_some() {
-            self.desk
-                .seats()
-                .retain(|place| place.number != self.number);
-        }
+        self.desk
+            .seats()
+            .retain(|place| place.number != self.number);
         self.desk.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -29,7 +29,7 @@ use crate::{
         Call, Caller, Event, InputRequired, Meanwhile, Op, Outcome, Reply, ReplyStream, State, Step,
     },
     json::{Edits, Fate, Json, Node},
-    jsonrpc::{Frame, Request, RequestId, RpcError},
+    jsonrpc::{Request, RequestId, RpcError},
     metrics::{Bound, reached},
     protocol::{Era, codes, meta, methods},
     upstream::{
@@ -313,39 +313,10 @@ impl OpenCall {
     /// What the call fails with.
     pub(super) async fn hear(&mut self) -> Result<Heard, UpstreamError> {
         loop {
-            let Self {
-                sending,
-                exchange,
-                seat,
-                ..
-            } = &mut *self;
-            let unasked = async {
-                match seat {
-                    Some(seat) => seat.next().await,
-                    None => std::future::pending().await,
-                }
+            let Some(sending) = &mut self.sending else {
+                return self.exchange.next().await.map(Heard::Happened);
             };
-            let own = async {
-                match sending {
-                    Some(sending) => Err(sending.await),
-                    None => Ok(exchange.next().await),
-                }
-            };
-            let answer = tokio::select! {
-                biased;
-                frame = unasked => match frame {
-                    Frame::Request(request) => return Ok(Heard::Happened(Happened::Asked(request))),
-                    Frame::Notification(notification) => match self.exchange.noted(notification) {
-                        Some(happened) => return Ok(Heard::Happened(happened)),
-                        None => continue,
-                    },
-                    Frame::Response(_) => continue,
-                },
-                own = own => match own {
-                    Ok(happened) => return happened.map(Heard::Happened),
-                    Err(answer) => answer,
-                },
-            };
+            let answer = sending.await;
             self.sending = None;
             match self.exchange.opened(answer)? {
                 Opened::Ended(head, body) => return Ok(Heard::Ended(head.status, body)),

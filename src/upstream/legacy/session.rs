@@ -144,8 +144,9 @@ impl Session {
         let desk = Arc::new(Desk::new());
         if !wire.streamable {
             // Servers may ask things before the handshake is over (PROTOCOL J6), and expect pings answered.
+            wire.transport.sort_by(Arc::<Desk>::clone(&desk));
             let frames = wire.transport.unsolicited(HeaderMap::new()).await?;
-            tasks.spawn(attend(Arc::clone(&bare), Arc::clone(&desk), frames));
+            tasks.spawn(attend(Arc::clone(&bare), frames));
         }
         let params = meta::object_of(&[
             ("protocolVersion", Json::string(proposal.revision.as_str())),
@@ -340,15 +341,13 @@ fn card(result: &Json, proposal: Proposal) -> Result<ServerCard, UpstreamError> 
     })
 }
 
-/// Reads what a server says unasked: what belongs to a call goes there, other requests are answered one after another,
-/// changes are heard.
-async fn attend(line: Arc<Line>, desk: Arc<Desk>, mut frames: Frames) {
+/// Reads what a server says unasked, of no call that anybody knows: requests are answered one after another, changes are heard.
+async fn attend(line: Arc<Line>, mut frames: Frames) {
     while let Some(Ok(frame)) = frames.next().await {
-        match desk.hand(frame) {
-            None => {}
-            Some(Frame::Request(request)) => line.answer(&request).await,
-            Some(Frame::Notification(notification)) => line.hear(&notification),
-            Some(Frame::Response(_)) => line.terms.drop_frame(),
+        match frame {
+            Frame::Request(request) => line.answer(&request).await,
+            Frame::Notification(notification) => line.hear(&notification),
+            Frame::Response(_) => line.terms.drop_frame(),
         }
     }
 }

@@ -5,7 +5,7 @@ mod stock;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -21,7 +21,7 @@ use super::{
     UpstreamError,
     connector::Connector,
     spec::HttpTransport,
-    transport::{Answer, Frames, Head, Outbound, Transport},
+    transport::{Answer, Frames, Head, Outbound, Owners, Transport},
 };
 use crate::{
     json::Limits,
@@ -99,6 +99,7 @@ pub(super) struct Scripted {
     unasked: Arc<Mutex<VecDeque<String>>>,
     said: Arc<Notify>,
     open: Mutex<Vec<(String, mpsc::Sender<String>)>>,
+    owners: OnceLock<Arc<dyn Owners>>,
     /// Streams of its own, the last one last; cancelled when they are cut.
     own: Mutex<Vec<CancellationToken>>,
     /// Live answers by request id; those that ended are closed.
@@ -122,6 +123,7 @@ impl Scripted {
             unasked: Arc::default(),
             said: Arc::new(Notify::new()),
             open: Mutex::default(),
+            owners: OnceLock::new(),
             own: Mutex::default(),
             live: Mutex::default(),
             news: Arc::new(Notify::new()),
@@ -172,8 +174,19 @@ impl Scripted {
         }
     }
 
-    /// Makes the upstream say something that nobody asked for, on the stream opened last, or once its frames are read.
+    /// Makes the upstream say something that nobody asked for, on the stream opened last, or once its frames are read. What
+    /// belongs to a request that was played [`Play::Open`] comes on its stream.
     pub(super) fn say(&self, text: &str) {
+        let owner = self.owners.get().and_then(|it| it.whose(&frame(text)));
+        if let Some(owner) = owner {
+            let open = self.open.lock().unwrap();
+            let its = open.iter().find(|(id, _)| *id == owner.to_string());
+            if let Some((_, frames)) = its
+                && frames.try_send(text.to_owned()).is_ok()
+            {
+                return;
+            }
+        }
         self.unasked.lock().unwrap().push_back(text.to_owned());
         self.said.notify_one();
     }
@@ -407,6 +420,10 @@ impl Transport for Scripted {
             }
         });
         std::future::ready(Ok(frames.boxed())).boxed()
+    }
+
+    fn sort_by(&self, owners: Arc<dyn Owners>) {
+        drop(self.owners.set(owners));
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {

@@ -77,6 +77,10 @@ pub trait Transport: Send + Sync + 'static {
     /// once; on HTTP it opens the GET stream in session `headers`. Ends when the transport does.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>>;
 
+    /// Sorts by these what names no request of ours, from now on: it comes as a frame of the answer, before whatever was said
+    /// after it. Once; nothing on HTTP, whose streams say themselves what belongs to whom.
+    fn sort_by(&self, _owners: Arc<dyn Owners>) {}
+
     /// Tells the upstream that the session in `headers` is over: a DELETE on Streamable HTTP (PROTOCOL B4), nothing on
     /// transports whose session is their connection. Whether the upstream agrees is of no consequence.
     fn leave(&self, _headers: HeaderMap) -> BoxFuture<'_, ()> {
@@ -88,6 +92,12 @@ pub trait Transport: Send + Sync + 'static {
 
     /// Closes it in an orderly way: stdin closed, then SIGTERM, then SIGKILL; a stream dropped.
     fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Says whose a frame is that names no request of ours, by what is known of its session.
+pub trait Owners: Send + Sync + std::fmt::Debug {
+    /// The number of the request in whose course it was sent, if anybody can say.
+    fn whose(&self, frame: &Frame) -> Option<u64>;
 }
 
 /// A frame on its way out.

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::{ALL, FORM, usual};
 use crate::harness::{
-    Client, Gateway, Heard, Pairing, Play, Turn, Upstream, member, parse, text_result, tool,
+    Client, Gateway, Heard, Pairing, Play, Revision, Turn, Upstream, member, parse, text_result,
+    tool,
 };
 
 /// A server whose tool tells of three steps and of five lines before it answers.
@@ -322,6 +323,57 @@ pairings! {
             let told = told(answer.events(), method);
             assert_eq!(told.len(), 1, "{answer:?}");
             assert_eq!(told[0]["_meta"], json!({"com.example/own": {"n": 1}}), "{method}");
+        }
+    }
+}
+
+/// PROTOCOL D1, SECURITY I3: pipes and event streams do not say whose a log line is; it comes before what was said after it.
+#[tokio::test]
+async fn lines_and_progress_come_in_the_order_in_which_they_were_said_and_before_the_answer() {
+    for server in [Upstream::pipe(Revision::V2025_11_25), Upstream::sse()] {
+        let notes = server
+            .tools([tool("t")])
+            .telling()
+            .on("tools/call", |_: &Heard| {
+                Play::live(|turn: Turn| async move {
+                    for step in 1..=3 {
+                        turn.log("info", &step.to_string()).await;
+                        turn.progress(step, &step.to_string()).await;
+                    }
+                    turn.log("info", "4").await;
+                    turn.result(&text_result("done")).await;
+                })
+            });
+        let gateway = Gateway::of()
+            .upstream_with("notes", &notes, "isolation: session")
+            .start()
+            .await;
+        for client in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let client = gateway.client(client).await;
+            if client.session.is_some() {
+                client
+                    .ask("logging/setLevel", r#"{"level":"debug"}"#)
+                    .await
+                    .result();
+            }
+            for _ in 0..40 {
+                let mut ask = client.call("notes_t", "{}").meta(r#""progressToken":"p""#);
+                if client.session.is_none() {
+                    ask = ask
+                        .meta(r#""progressToken":"p","io.modelcontextprotocol/logLevel":"debug""#);
+                }
+                let answer = ask.await;
+                let said: Vec<_> = answer
+                    .events()
+                    .iter()
+                    .map(|event| parse(event))
+                    .map(|event| match event["method"].as_str() {
+                        Some("notifications/progress") => event["params"]["message"].clone(),
+                        _ => event["params"]["data"].clone(),
+                    })
+                    .collect();
+                assert_eq!(said, ["1", "1", "2", "2", "3", "3", "4"], "{answer:?}");
+            }
         }
     }
 }

@@ -135,6 +135,12 @@ impl Inbox {
             self.odd("message over its limits", "");
             return Ok(());
         }
+        // By the way that its answer takes, or that would overtake it.
+        if let Some(slot) = self.mux.owner(&frame)
+            && slot.push(frame.clone(), text.len())
+        {
+            return Ok(());
+        }
         let room = u32::try_from(text.len().min(HELD_BYTES)).unwrap_or(u32::MAX);
         let taken = self.mux.unsolicited_is_taken();
         let unsolicited = &self.unsolicited;

@@ -1,8 +1,8 @@
 //! Many exchanges over one channel: which frame answers whom.
 //!
 //! Guarantees: a response reaches the exchange that waits for its id, or nobody; an id that was given up on is never
-//! matched again; one exchange that is not read does not stop the others; when the channel dies, every exchange is
-//! told. Bounds: [`MAX_WAITING`] exchanges, [`QUEUE`] frames or [`HELD_BYTES`] waiting to be read in each and in the
+//! matched again; what is of an exchange reaches it in the order in which it was said; one exchange that is not read does not
+//! stop the others; when the channel dies, every exchange is told. Bounds: [`MAX_WAITING`] exchanges, [`QUEUE`] frames or [`HELD_BYTES`] waiting to be read in each and in the
 //! unsolicited queue. Deliberately absent: writing, framing, and telling the upstream that an exchange was given up.
 
 mod exchange;
@@ -14,14 +14,14 @@ mod tests;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Frames, Head};
+use super::{Answer, Frames, Head, Owners};
 use crate::{
     json::Limits,
     jsonrpc::{Frame, RequestId},
@@ -56,6 +56,8 @@ struct Shared {
     ended: CancellationToken,
     /// The unsolicited frames, until somebody takes them.
     unsolicited: Mutex<Option<mpsc::Receiver<Held>>>,
+    /// Who says whose a frame is that names nobody.
+    owners: OnceLock<Arc<dyn Owners>>,
 }
 
 #[derive(Debug)]
@@ -96,6 +98,7 @@ impl Mux {
             }),
             ended: CancellationToken::new(),
             unsolicited: Mutex::new(Some(receiver)),
+            owners: OnceLock::new(),
         }));
         let inbox = Inbox::new(mux.clone(), sender, json);
         (mux, inbox)
@@ -181,6 +184,18 @@ impl Mux {
             Some((Ok(held.frame), receiver))
         });
         Ok(frames.boxed())
+    }
+
+    /// Sorts by these what names no exchange; once.
+    pub(super) fn sort_by(&self, owners: Arc<dyn Owners>) {
+        // Whoever came first knows the session, and there is one on a channel.
+        drop(self.0.owners.set(owners));
+    }
+
+    /// The slot of the exchange that a frame belongs to which names none.
+    fn owner(&self, frame: &Frame) -> Option<Arc<Slot>> {
+        let number = self.0.owners.get()?.whose(frame)?;
+        self.waiting(number).map(|(slot, _limits)| slot)
     }
 
     fn unsolicited_is_taken(&self) -> bool {

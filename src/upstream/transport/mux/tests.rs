@@ -309,3 +309,46 @@ async fn a_listen_that_is_not_read_ends_and_never_loses_a_change_in_silence() {
         Some(Err(UpstreamError::Unavailable { .. }))
     ));
 }
+
+/// Says of each request that it is of exchange 1, and of nothing else.
+#[derive(Debug)]
+struct First;
+
+impl Owners for First {
+    fn whose(&self, frame: &Frame) -> Option<u64> {
+        matches!(frame, Frame::Request(_)).then_some(1)
+    }
+}
+
+/// PROTOCOL D0.4: what names no exchange takes the way of the one it belongs to, and is not overtaken by what came after it.
+#[tokio::test]
+async fn what_belongs_to_an_exchange_without_naming_it_comes_in_its_turn_and_to_others_when_it_is_over()
+ {
+    let (mux, mut inbox) = mux();
+    mux.sort_by(Arc::new(First));
+    let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let asked = || "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}".to_owned();
+    let line =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}".to_owned();
+    for text in [
+        asked(),
+        progress(1, 1),
+        line,
+        asked(),
+        result(1, 10),
+        asked(),
+    ] {
+        inbox.take(text.into()).await.unwrap();
+    }
+    let its = [
+        "roots/list",
+        "notifications/progress",
+        "roots/list",
+        "{\"n\":10}",
+    ];
+    assert_eq!(all(first).await, its);
+    drop(inbox);
+    let others = mux.unsolicited().unwrap();
+    let others: Vec<_> = others.map(|frame| gist(&frame.unwrap())).collect().await;
+    assert_eq!(others, ["notifications/message", "roots/list"]);
+}

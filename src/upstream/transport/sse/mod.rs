@@ -9,7 +9,7 @@ mod endpoint;
 #[cfg(test)]
 mod tests;
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, select};
@@ -20,7 +20,7 @@ use http::{
 use tokio::time::timeout;
 
 use super::{
-    Answer, Frames, Head, Outbound, Transport,
+    Answer, Frames, Head, Outbound, Owners, Transport,
     body::{Events, Owes, rest},
     http::{Content, assemble, configured, inspect},
     mux::{Inbox, LastWord, Mux},
@@ -148,6 +148,10 @@ impl Transport for Sse {
 
     fn unsolicited(&self, _headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
         Box::pin(std::future::ready(self.mux.unsolicited()))
+    }
+
+    fn sort_by(&self, owners: Arc<dyn Owners>) {
+        self.mux.sort_by(owners);
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {

@@ -12,7 +12,7 @@ mod stderr;
 #[cfg(test)]
 mod tests;
 
-use std::{io, process::ExitStatus, time::Duration};
+use std::{io, process::ExitStatus, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes};
 use futures_util::future::BoxFuture;
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{launch::Group, lines::Lines, stderr::Stderr};
 use super::{
-    Answer, Frames, Head, Outbound, Transport,
+    Answer, Frames, Head, Outbound, Owners, Transport,
     mux::{Inbox, Mux, Slot, unsent},
 };
 use crate::{
@@ -61,7 +61,7 @@ pub struct Stdio {
 #[derive(Debug)]
 struct Line {
     frame: Bytes,
-    slot: Option<std::sync::Arc<Slot>>,
+    slot: Option<Arc<Slot>>,
 }
 
 /// Why a pipe is of no more use.
@@ -170,6 +170,10 @@ impl Transport for Stdio {
 
     fn unsolicited(&self, _headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
         Box::pin(std::future::ready(self.mux.unsolicited()))
+    }
+
+    fn sort_by(&self, owners: Arc<dyn Owners>) {
+        self.mux.sort_by(owners);
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {
