@@ -3,10 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use serde::{Deserialize, de::IgnoredAny};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::{HELD_BYTES, Mux, Stray};
+use super::{HELD_BYTES, Mux, Stray, loose};
 use crate::{
     json::{Limits, Node, scan},
     jsonrpc::{DecodeError, Frame, Message, Notification, decode},
@@ -171,11 +170,7 @@ impl Inbox {
 
     fn broken(&mut self, text: &[u8], error: &DecodeError) -> Result<(), UpstreamError> {
         // Only in this corner is a text read loosely: whose answer it spoils, no more.
-        if let Ok(Loose {
-            id: Some(number),
-            method: None,
-        }) = serde_json::from_slice(text)
-        {
+        if let Some(number) = loose::whose(text) {
             let fault = || Err(UpstreamError::undecodable(error));
             if self.mux.finish(number, |_limits| fault()).is_ok() {
                 self.noise = 0;
@@ -204,13 +199,6 @@ impl Inbox {
             tracing::debug!(upstream, count = self.oddities, "more oddities on the pipe");
         }
     }
-}
-
-/// The head of a text that is not valid: enough to say whose answer it was meant to be.
-#[derive(Deserialize)]
-struct Loose {
-    id: Option<u64>,
-    method: Option<IgnoredAny>,
 }
 
 /// The number in the progress token, which is the id of the request that it was sent with.

@@ -7,6 +7,7 @@
 
 mod exchange;
 mod inbox;
+mod loose;
 
 #[cfg(test)]
 mod tests;

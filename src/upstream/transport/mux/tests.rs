@@ -352,3 +352,21 @@ async fn what_belongs_to_an_exchange_without_naming_it_comes_in_its_turn_and_to_
     let others: Vec<_> = others.map(|frame| gist(&frame.unwrap())).collect().await;
     assert_eq!(others, ["notifications/message", "roots/list"]);
 }
+
+/// SECURITY EGR-11: whoever waits is told at once, though the text is no JSON at all.
+#[tokio::test]
+async fn an_answer_that_is_no_json_is_told_to_whom_it_was_meant_for_and_to_nobody_else() {
+    for text in [
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"n\":\"a\u{1}b\"}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"n\":NaN}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"n\":",
+    ] {
+        let (mux, mut inbox) = mux();
+        let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+        let mut second = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+        inbox.take(text.into()).await.unwrap();
+        let told = Mux::answer(first).now_or_never().expect("told at once");
+        assert!(matches!(told, Err(UpstreamError::Protocol(_))), "{text}");
+        assert!(second.next().now_or_never().is_none(), "{text}");
+    }
+}
