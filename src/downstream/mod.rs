@@ -252,9 +252,17 @@ impl Door {
         let address = inbound.address;
         let next = match decode(inbound.body.clone(), &self.bounds.json) {
             Ok(message) => self.take(inbound, message),
-            Err(error) => Next::Told(Problem::undecodable(error).into()),
+            Err(error) => Next::Told(self.unreadable(&inbound, error).into()),
         };
         next.answer(self, address)
+    }
+
+    /// Says why bytes are no message. What it was to answer is over all the same.
+    fn unreadable(&self, inbound: &Inbound, mut error: DecodeError) -> Problem {
+        let answered = std::mem::take(&mut error.answered);
+        let problem = Problem::undecodable(error);
+        Legacy { door: self }.spoilt(inbound, answered, &problem.error);
+        problem
     }
 
     /// Notes why something never came to be a call.
@@ -516,6 +524,7 @@ fn invalid(what: &'static str) -> Problem {
     Problem::undecodable(DecodeError {
         fault: Fault::Envelope(what),
         id: None,
+        answered: Vec::new(),
     })
 }
 

@@ -25,6 +25,8 @@ pub struct DecodeError {
     pub fault: Fault,
     /// The id of the offending request, if it was readable.
     pub id: Option<RequestId>,
+    /// What it was to answer, by the ids that could be read: no better answer comes, since nobody sends a response twice.
+    pub answered: Vec<RequestId>,
 }
 
 /// The ways in which bytes fail to be a frame.
@@ -60,30 +62,37 @@ pub fn decode(text: Bytes, limits: &Limits) -> Result<Message, DecodeError> {
     let json = Json::parse(text, limits).map_err(|error| DecodeError {
         fault: Fault::Scan(error),
         id: None,
+        answered: Vec::new(),
     })?;
     let root = json.root();
-    match root.kind() {
+    let message = match root.kind() {
         Kind::Object => frame(&json, root).map(Message::One),
-        Kind::Array => {
-            let frames: Vec<_> = root
-                .elements()
-                .take(MAX_BATCH + 1)
-                .map(|node| match node.kind() {
-                    Kind::Object => frame(&json, node),
-                    Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
-                        Err(envelope("a batch member that is no object", None))
-                    }
-                })
-                .collect::<Result<_, _>>()?;
-            match frames.len() {
-                0 => Err(envelope("an empty batch", None)),
-                1..=MAX_BATCH => Ok(Message::Batch(frames)),
-                _ => Err(envelope("a batch of too many messages", None)),
-            }
-        }
+        Kind::Array => batch(&json, root).map(Message::Batch),
         Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
             Err(envelope("neither an object nor a batch", None))
         }
+    };
+    message.map_err(|error| DecodeError {
+        answered: answered(&json, root),
+        ..error
+    })
+}
+
+fn batch(json: &Json, root: Node<'_>) -> Result<Vec<Frame>, DecodeError> {
+    let frames: Vec<_> = root
+        .elements()
+        .take(MAX_BATCH + 1)
+        .map(|node| match node.kind() {
+            Kind::Object => frame(json, node),
+            Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
+                Err(envelope("a batch member that is no object", None))
+            }
+        })
+        .collect::<Result<_, _>>()?;
+    match frames.len() {
+        0 => Err(envelope("an empty batch", None)),
+        1..=MAX_BATCH => Ok(frames),
+        _ => Err(envelope("a batch of too many messages", None)),
     }
 }
 
@@ -91,6 +100,27 @@ const fn envelope(what: &'static str, id: Option<RequestId>) -> DecodeError {
     DecodeError {
         fault: Fault::Envelope(what),
         id,
+        answered: Vec::new(),
+    }
+}
+
+/// What a message that is none was to answer: whatever has an id and no method asks nothing itself.
+fn answered(json: &Json, root: Node<'_>) -> Vec<RequestId> {
+    let id = |node: Node<'_>| {
+        if node.member("method").is_some() {
+            return None;
+        }
+        request_id(json, node.member("id")?).ok().flatten()
+    };
+    match root.kind() {
+        Kind::Object => id(root).into_iter().collect(),
+        Kind::Array => root
+            .elements()
+            .take(MAX_BATCH)
+            .filter(|node| node.kind() == Kind::Object)
+            .filter_map(id)
+            .collect(),
+        Kind::String | Kind::Number | Kind::Bool | Kind::Null => Vec::new(),
     }
 }
 
@@ -132,6 +162,7 @@ fn frame(json: &Json, root: Node<'_>) -> Result<Frame, DecodeError> {
         return Err(DecodeError {
             fault: Fault::Confusable,
             id: known,
+            answered: Vec::new(),
         });
     }
     if found.version.is_none_or(|version| {
@@ -261,7 +292,8 @@ mod tests {
                 read(&text),
                 Err(DecodeError {
                     fault: Fault::Confusable,
-                    id: Some(_)
+                    id: Some(_),
+                    ..
                 })
             );
             assert_eq!(refused, name != "\u{212a}", "{name}");
@@ -292,6 +324,44 @@ mod tests {
                 matches!(read(text).unwrap_err().fault, Fault::Envelope(_)),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_response_that_is_none_still_names_what_it_was_to_answer() {
+        let answered = |text: &str| {
+            let ids = read(text).unwrap_err().answered;
+            ids.iter()
+                .map(|id| id.as_str().to_owned())
+                .collect::<Vec<_>>()
+        };
+        for rest in [
+            r#""result":null"#,
+            r#""result":"x""#,
+            r#""error":"no""#,
+            r#""error":{"code":"x"}"#,
+            r#""error":{"code":1}"#,
+            r#""result":{},"error":{"code":1,"message":"m"}"#,
+            r#""result":{},"Error":1"#,
+            r#""params":{}"#,
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":"q",{rest}}}"#);
+            assert_eq!(answered(&text), [r#""q""#], "{text}");
+        }
+        assert_eq!(answered(r#"{"id":"q","result":{}}"#), [r#""q""#]);
+        // Of a batch that is refused nothing is taken, so that what is sound in it is no answer either.
+        let batch = r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":0},{"jsonrpc":"2.0","id":3,"method":"m"},4]"#;
+        assert_eq!(answered(batch), ["1", "2"]);
+        for nothing in [
+            r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"result":0}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"result":0}"#,
+            r#"{"jsonrpc":"2.0","result":0}"#,
+            "[]",
+            "1",
+            "{",
+        ] {
+            assert!(answered(nothing).is_empty(), "{nothing}");
         }
     }
 

@@ -459,6 +459,35 @@ async fn a_client_of_2024_11_05_is_answered_on_its_one_stream() {
     assert_eq!(old.say(&claimed).await, 400);
 }
 
+/// PROTOCOL D2b
+#[tokio::test]
+async fn an_answer_that_is_no_message_ends_its_question_on_the_transport_of_2024_11_05() {
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("t")])
+        .on("tools/call", |_| {
+            let asks =
+                r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#;
+            Play::Raw(format!(r#"{{"jsonrpc":"2.0","id":$id,"result":{asks}}}"#))
+        });
+    let gateway = with_sse(&notes).await;
+    let mut old = Old::open(&gateway, "/sse").await;
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{"roots":{}},"clientInfo":{"name":"old","version":"1"}}}"#;
+    old.ask(hello).await;
+    let question = parse(&old.ask(&call("1", "t")).await.data);
+    assert_eq!(question["method"], "roots/list", "{question}");
+    let bad = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":null}}"#,
+        question["id"]
+    );
+    assert_eq!(old.say(&bad).await, 400);
+    let end = parse(&old.stream.message().await.data);
+    let reason = &end["result"]["_meta"]["dev.usher/reason"];
+    assert_eq!(
+        (&end["id"], reason.as_str()),
+        (&1.into(), Some("input_refused"))
+    );
+}
+
 // SECURITY REL-7
 #[tokio::test]
 async fn rel_7_what_runs_when_the_gateway_stops_is_answered_on_the_stream_of_2024_11_05() {

@@ -138,7 +138,10 @@ impl Channel {
     /// For what is no message, for a request when the gateway stops, and on HTTP for what describes itself, which belongs to
     /// the other endpoint. On a pipe that is to be told in its place.
     pub(super) async fn take(&self, identity: &Arc<Identity>, body: Bytes) -> Result<(), Problem> {
-        let message = decode(body, &self.door.bounds.json).map_err(Problem::undecodable)?;
+        let message = match decode(body, &self.door.bounds.json) {
+            Ok(message) => message,
+            Err(error) => return Err(self.door.unreadable(&self.inbound(identity), error)),
+        };
         if let Message::One(frame) = &message
             && !self.piped
             && claims(frame)

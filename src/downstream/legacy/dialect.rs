@@ -89,16 +89,11 @@ impl<'a> Legacy<'a> {
     /// A response must answer a request of ours that is open in its session (PROTOCOL C1.4). One that is no answer, for the
     /// names in it, ends the question all the same: nobody sends a response twice.
     pub(in crate::downstream) fn response(&self, inbound: &Inbound, response: Response) -> Answer {
-        let session = self.session(inbound, None);
         if let Err(problem) = named_in_answer(&response) {
-            if let Ok(session) = session {
-                let Response { id, .. } = response;
-                let body = Err((*problem.error).clone());
-                session.asks.answer(Response { id, body });
-            }
+            self.spoilt(inbound, response.id, &problem.error);
             return problem.into();
         }
-        match session {
+        match self.session(inbound, None) {
             Ok(session) if session.asks.answer(response) => Answer::Accepted,
             Ok(_) => {
                 let error = RpcError::new(
@@ -108,6 +103,25 @@ impl<'a> Legacy<'a> {
                 Problem::new(StatusCode::BAD_REQUEST, None, error, "unexpected_response").into()
             }
             Err(problem) => problem.into(),
+        }
+    }
+
+    /// Ends the questions with these ids as if the client had refused them: what came for an answer is none (PROTOCOL D2b).
+    pub(in crate::downstream) fn spoilt(
+        &self,
+        inbound: &Inbound,
+        answered: impl IntoIterator<Item = RequestId>,
+        why: &RpcError,
+    ) {
+        let mut answered = answered.into_iter().peekable();
+        if answered.peek().is_none() {
+            return;
+        }
+        if let Ok(session) = self.session(inbound, None) {
+            for id in answered {
+                let (id, body) = (Some(id), Err(why.clone()));
+                session.asks.answer(Response { id, body });
+            }
         }
     }
 

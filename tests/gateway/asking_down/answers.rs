@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{ALL, LEGACY, MODERN, asking, asking_on, end, gateway, go_on, reply, state_of};
-use crate::harness::{member, parse};
+use crate::harness::{Gateway, Piped, member, parse};
 
 #[tokio::test]
 async fn answers_brought_along_reach_a_server_that_asks_for_just_these_and_gives_no_state() {
@@ -160,6 +160,55 @@ async fn a_refusal_is_a_cancelled_form_or_the_end_of_the_call_and_never_consent(
     assert!(talk.hear().await.contains("notifications/cancelled"));
     let last = end(talk).await;
     assert_eq!(last["error"]["data"]["reason"], "input_refused", "{last}");
+}
+
+/// PROTOCOL D2b
+#[tokio::test]
+async fn an_answer_that_is_no_message_is_refused_and_counts_as_an_error() {
+    const ASKS: &str = r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}}"#;
+    let notes = asking(ASKS, None);
+    let place = gateway(&notes).await;
+    let client = place.client_able(LEGACY, ALL).await;
+    for bad in [
+        r#""result":null"#,
+        r#""result":"x""#,
+        r#""error":"no""#,
+        r#""error":{"code":"x"}"#,
+    ] {
+        let mut talk = client.call("notes_t", "{}").begin().await;
+        let id = member(&talk.hear().await, "id").unwrap();
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{bad}}}"#);
+        // Whoever was not asked this spoils nothing.
+        let stranger = place.client_able(LEGACY, ALL).await;
+        for who in [&stranger, &client] {
+            let refused = who.post(&body, &[]).await;
+            assert_eq!(refused.status, 400, "{bad}");
+            assert_eq!(refused.refusal(), (-32600, "invalid_request".into()));
+            assert_eq!(refused.id(), None, "{bad}");
+        }
+        assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
+        let heard = notes.last("tools/call").value();
+        assert_eq!(
+            heard["inputResponses"],
+            json!({"who": {"action": "cancel"}})
+        );
+    }
+
+    let notes = asking(r#"{"r":{"method":"roots/list"}}"#, None);
+    let mut pipe = Piped::start(&Gateway::of().upstream("notes", &notes).text()).await;
+    let hello = format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"initialize","params":{{"protocolVersion":"{LEGACY}","capabilities":{ALL},"clientInfo":{{"name":"raw","version":"1"}}}}}}"#
+    );
+    pipe.ask(&hello).await;
+    let call = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"notes_t"}}"#;
+    let question = parse(&pipe.until_listed(call).await);
+    let bad = format!(r#"{{"jsonrpc":"2.0","id":{},"result":[]}}"#, question["id"]);
+    let told = [parse(&pipe.ask(&bad).await), parse(&pipe.hear().await)];
+    let of = |id: serde_json::Value| told.iter().find(|told| told["id"] == id).unwrap();
+    assert_eq!(of(serde_json::Value::Null)["error"]["code"], -32600);
+    let end = &of(json!(4))["result"]["_meta"];
+    assert_eq!(end["dev.usher/reason"], "input_refused");
+    pipe.end().await;
 }
 
 #[tokio::test]
