@@ -18,7 +18,7 @@ use super::{
     Answer, Backing, Door, Told,
     legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
     listen,
-    problem::{self, Problem, ToolError},
+    problem::{self, ToolError},
     proof::{self, Lapse},
     watched_tasks,
 };
@@ -250,10 +250,10 @@ impl Exchange {
     }
 }
 
-/// How a request ended: with what its call led to, or because it was told to.
+/// How a request ended: with what its call led to, or because its client no longer wants it.
 enum Ended {
     With(Result<Outcome, Error>),
-    Told(Over),
+    Cancelled,
 }
 
 impl Running {
@@ -262,12 +262,12 @@ impl Running {
         if !self.exchange.streams {
             return match poll_fn(|cx| self.poll_outcome(cx)).await {
                 Ended::With(outcome) => self.end(outcome),
-                Ended::Told(over) => self.stop(over),
+                Ended::Cancelled => self.stop(),
             };
         }
         match timeout_at(clock::now() + PATIENCE, poll_fn(|cx| self.poll_first(cx))).await {
             Ok(Some(Ended::With(outcome))) => self.end(outcome),
-            Ok(Some(Ended::Told(over))) => self.stop(over),
+            Ok(Some(Ended::Cancelled)) => self.stop(),
             // An event came first, or nothing did for a while.
             Ok(None) | Err(_) => Answer::Stream(self),
         }
@@ -340,7 +340,11 @@ impl Running {
         if let Some(flight) = &self.exchange.flight
             && let Poll::Ready(over) = flight.poll_over(cx)
         {
-            return Poll::Ready(Err(Ended::Told(over)));
+            return Poll::Ready(Err(match over {
+                Over::Cancelled => Ended::Cancelled,
+                // It was on its way, so that it is answered: that there is no session is said of what comes later.
+                Over::Ended => Ended::With(Err(Error::SessionEnded)),
+            }));
         }
         loop {
             match &mut self.source {
@@ -426,17 +430,17 @@ impl Running {
     }
 
     /// No answer is owed any more. An open POST must end all the same: as a stream of nothing, or as taken note of.
-    fn stop(mut self: Box<Self>, over: Over) -> Answer {
+    fn stop(mut self: Box<Self>) -> Answer {
         self.source = Source::Over;
-        match over {
-            Over::Cancelled if self.exchange.streams => Answer::Stream(self),
-            Over::Cancelled => Answer::Accepted,
-            Over::Ended => Problem::session_unknown(Some(self.exchange.id.clone())).into(),
+        if self.exchange.streams {
+            Answer::Stream(self)
+        } else {
+            Answer::Accepted
         }
     }
 }
 
-/// The frames of the answer, each in segments; the last is the response, unless the request was told to stop.
+/// The frames of the answer, each in segments; the last is the response, unless the request was cancelled.
 impl Stream for Running {
     type Item = Vec<Bytes>;
 
@@ -469,7 +473,7 @@ impl Stream for Running {
                     this.source = Source::Over;
                     return Poll::Ready(Some(this.exchange.told(outcome).segments));
                 }
-                Err(Ended::Told(_)) => {
+                Err(Ended::Cancelled) => {
                     this.source = Source::Over;
                     return Poll::Ready(None);
                 }

@@ -107,6 +107,9 @@ pub enum Error {
     /// The gateway has stopped before this had ended: whether it took effect is unknown.
     #[error("shut down before the call had ended")]
     CutOff,
+    /// The session that this ran for was ended before this had: whether it took effect is unknown.
+    #[error("its session was ended")]
+    SessionEnded,
     /// Something of ours panicked (SECURITY REL-1).
     #[error("panicked")]
     Panicked,
@@ -187,6 +190,7 @@ impl Error {
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",
             Self::ShuttingDown | Self::CutOff => "shutting_down",
+            Self::SessionEnded => "outcome_unknown",
             Self::Panicked => "internal_error",
             Self::AuditUnavailable => "audit_unavailable",
         }

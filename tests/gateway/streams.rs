@@ -281,11 +281,22 @@ async fn ending_a_session_ends_its_running_calls() {
     };
     let (waiting, ended) = tokio::join!(client.post(&silent, &[]), ending);
     assert_eq!(ended.status, 204);
+    // Its server has it: to a client that hears of a lost session instead, it would be a call to make again.
+    assert_eq!(waiting.status, 200);
+    assert_eq!(waiting.tool_error(), "outcome_unknown");
+    assert_eq!(waiting.id().as_deref(), Some("2"));
+    assert_eq!(client.post(&silent, &[]).await.status, 404);
+    // So is what is answered on a stream.
+    let rest = stream.rest().await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    let answer = parse(&rest[0].data);
     assert_eq!(
-        (waiting.status, waiting.refusal().1.as_str()),
-        (404, "unknown_session")
+        (&answer["id"], &answer["result"]["isError"]),
+        (&1.into(), &true.into())
     );
-    assert_eq!(stream.rest().await, []);
+    let about = &answer["result"]["_meta"];
+    assert_eq!(about["dev.usher/reason"], "outcome_unknown");
+    assert!(about["dev.usher/ref"].is_string(), "{answer}");
     notes.until_heard("notifications/cancelled", 2).await;
     assert_eq!(client.reading(Some(&id(&progress))).await.status, 404);
 }

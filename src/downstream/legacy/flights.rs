@@ -51,7 +51,7 @@ struct Signal {
 pub(in crate::downstream) enum Over {
     /// The client no longer wants it: it gets no answer.
     Cancelled = 1,
-    /// Its session has ended.
+    /// Its session has ended: it is answered with that.
     Ended = 2,
 }
 

@@ -25,8 +25,8 @@ pub(super) use tool::{ToolError, tool_error};
 pub(super) use words::content;
 
 use words::{
-    CANNOT_APPROVE, CUT_OFF, NO_MEMORY, NOT_APPROVED, PANICKED, REFUSED, SHUTTING_DOWN, arguments,
-    describe, login, over, withheld,
+    CANNOT_APPROVE, CUT_OFF, NO_MEMORY, NOT_APPROVED, PANICKED, REFUSED, SESSION_ENDED,
+    SHUTTING_DOWN, arguments, describe, login, over, withheld,
 };
 
 /// A refusal as it goes out.
@@ -347,6 +347,12 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             StatusCode::SERVICE_UNAVAILABLE,
             codes::SHUTTING_DOWN,
             CUT_OFF.to_owned(),
+        ),
+        // What was sent counts as sent: a client that is told of a lost session calls again (PROTOCOL B4, G8).
+        Error::SessionEnded => (
+            StatusCode::OK,
+            codes::UPSTREAM_UNAVAILABLE,
+            SESSION_ENDED.to_owned(),
         ),
         Error::Panicked => (
             modern_status(StatusCode::INTERNAL_SERVER_ERROR),

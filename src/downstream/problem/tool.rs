@@ -3,7 +3,8 @@
 use super::{
     needed_capabilities, retry_millis,
     words::{
-        CANNOT_APPROVE, NOT_APPROVED, REFUSED, arguments, content, describe, login, over, withheld,
+        CANNOT_APPROVE, NOT_APPROVED, REFUSED, SESSION_ENDED, arguments, content, describe, login,
+        over, withheld,
     },
 };
 use crate::{
@@ -63,6 +64,7 @@ pub(in crate::downstream) fn tool_error(error: &Error, op: &Op, call: CallId) ->
         Error::Deadline => {
             "no answer within the time allowed; whether the tool ran is unknown".to_owned()
         }
+        Error::SessionEnded => SESSION_ENDED.to_owned(),
         Error::InputRefused => REFUSED.to_owned(),
         Error::Denied { text, .. } => text.to_string(),
         Error::NotApproved => NOT_APPROVED.to_owned(),

@@ -30,6 +30,9 @@ pub(super) const NO_MEMORY: &str = "too much is in flight; try again";
 pub(super) const CUT_OFF: &str =
     "the gateway stopped before the call had ended; whether the call took effect is unknown";
 
+/// What is said of what had not ended when its session was ended.
+pub(super) const SESSION_ENDED: &str = "the session of this call was ended before the call had; the call was cancelled, whether it took effect is unknown";
+
 /// What is said when a person did not agree to a call.
 pub(super) const NOT_APPROVED: &str =
     "this needs the approval of the person at the client, who did not give it; it was not done";

@@ -131,6 +131,7 @@ const fn word(error: &Error) -> End {
         | Error::NotOffered(_)
         | Error::NeedsCapabilities(_) => End::Invalid,
         Error::InvalidResult { .. } => End::ProtocolError,
+        Error::SessionEnded => End::Cancelled,
         Error::OverLimit(_) | Error::Limited(_) => End::Shed,
         Error::Upstream(FromUpstream { error, .. }) => from_upstream(error),
         Error::Deadline => End::Timeout,

@@ -17,12 +17,12 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    task::Context,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, stream::BoxStream};
 use tokio::time::Instant;
 
 use super::{
@@ -142,13 +142,17 @@ impl Outbox {
         (open.count() < OPEN).then(|| state.add(None, form, &self.shared))
     }
 
-    /// A stream of its own for the frames of an answer. It is over at once where the session has ended meanwhile.
+    /// A stream of its own for the frames of an answer. Where the session has ended meanwhile, it is what the feed says to that.
     pub(super) fn carry(&self, feed: Feed) -> Place {
         let mut state = self.lock();
+        let closed = state.closed;
         // What is kept after the end nobody lets go of: an answer holds its session, and with it this.
-        let kept = (!state.closed).then(|| feed.clone());
+        let kept = (!closed).then(|| feed.clone());
         let place = state.add(kept, Form::Events, &self.shared);
         drop(state);
+        if closed {
+            self.conclude(place.stream, &feed);
+        }
         // Outside the lock: what is dropped here may be somebody's work.
         drop(feed);
         place
@@ -204,9 +208,7 @@ impl Outbox {
     /// What there is for the reader at `place`, who is woken when there is more.
     pub(super) fn look(&self, place: &mut Place, cx: &Context<'_>) -> Look {
         let mut state = self.lock();
-        if state.closed {
-            return Look::Over;
-        }
+        let closed = state.closed;
         let Some(stream) = state
             .streams
             .get_mut(&place.stream)
@@ -224,7 +226,8 @@ impl Outbox {
             place.next += 1;
             return Look::Event(self.sent(event));
         }
-        if stream.over {
+        // A feed is still to say what it says to the end of the session.
+        if stream.over || closed && stream.feed.is_none() {
             return Look::Over;
         }
         stream.watch(cx);
@@ -253,7 +256,7 @@ impl Outbox {
     pub(super) fn reads(&self, place: &Place) -> bool {
         let state = self.lock();
         let stream = state.streams.get(&place.stream);
-        !state.closed && stream.is_some_and(|stream| stream.reader == place.reader)
+        stream.is_some_and(|stream| stream.reader == place.reader)
     }
 
     /// Takes a frame of a feed, or its end; gives back what is to go out. If somebody has taken over meanwhile, it is theirs.
@@ -266,8 +269,12 @@ impl Outbox {
             stream.left = Instant::now();
             if stream.reader != place.reader {
                 stream.wake();
+                return None;
             }
-            return None;
+            // Asked at the end of the session, it said its last before this reader came to ask.
+            let event = stream.at(place.next)?;
+            place.next += 1;
+            return Some(self.sent(event));
         };
         let event = self.keep(&mut state, place.stream, &frame)?;
         let stream = state.streams.get_mut(&place.stream)?;
@@ -300,7 +307,7 @@ impl Outbox {
                 form: Form::Events,
             });
         }
-        if place.form != Form::Events {
+        if closed || place.form != Form::Events {
             state.forget(place.stream, &self.shared);
         }
         // What waits is now another's.
@@ -352,20 +359,36 @@ impl Outbox {
         }
     }
 
-    /// The session has ended: every stream does.
+    /// The session has ended: every stream does. Who reads an answer still gets what its feed says to that.
     pub(super) fn close(&self) {
-        let streams = {
+        let answers = {
             let mut state = self.lock();
             state.closed = true;
-            state.waiting.clear();
-            state.order.clear();
-            self.shared
-                .kept
-                .fetch_sub(std::mem::take(&mut state.kept_bytes), Ordering::Relaxed);
-            std::mem::take(&mut state.streams)
+            state.answers()
         };
+        for (number, feed) in answers {
+            self.conclude(number, &feed);
+        }
+        let gone = self.lock().close(&self.shared);
         // Outside the lock: what is dropped here may be somebody's work.
-        for mut stream in streams.into_values() {
+        for mut stream in gone {
+            stream.wake();
+        }
+    }
+
+    /// Takes from a feed whose session has ended what it says to that, and nothing more.
+    fn conclude(&self, number: u64, feed: &Feed) {
+        let mut feed = feed.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = feed.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(frame) = said else { return };
+        // Under the feed's lock, as readers do it.
+        let mut state = self.lock();
+        if let Some(frame) = frame {
+            self.keep(&mut state, number, &frame);
+        }
+        if let Some(stream) = state.streams.get_mut(&number) {
+            stream.over = true;
+            stream.feed = None;
             stream.wake();
         }
     }
@@ -431,6 +454,9 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.close();
+        // Nobody reads any more.
+        let kept = std::mem::take(&mut self.lock().kept_bytes);
+        self.shared.kept.fetch_sub(kept, Ordering::Relaxed);
     }
 }
 

@@ -103,6 +103,29 @@ impl State {
             .map(|(number, _)| *number)
     }
 
+    /// The feeds of the answers that somebody reads, with the numbers of their streams.
+    pub(super) fn answers(&self) -> Vec<(u64, Feed)> {
+        let read = self.streams.iter().filter(|(_, stream)| stream.attached);
+        read.filter_map(|(number, stream)| Some((*number, stream.feed.clone()?)))
+            .collect()
+    }
+
+    /// Gives back the streams that end with their session: all but those of answers that are said and still being read.
+    pub(super) fn close(&mut self, shared: &Shared) -> Vec<Stream> {
+        self.waiting.clear();
+        let mut gone = Vec::new();
+        let numbers: Vec<_> = self.streams.keys().copied().collect();
+        for number in numbers {
+            let stays = |stream: &Stream| stream.attached && stream.over;
+            if self.streams.get(&number).is_some_and(stays) {
+                continue;
+            }
+            self.drop_kept(number, shared);
+            gone.extend(self.streams.remove(&number));
+        }
+        gone
+    }
+
     /// Makes room for so many bytes by letting go of the oldest; `false` when there never is.
     pub(super) fn make_room(&mut self, bytes: usize, shared: &Shared) -> bool {
         if bytes > KEPT_BYTES {

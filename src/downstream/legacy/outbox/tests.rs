@@ -186,6 +186,56 @@ fn what_is_kept_is_bounded_in_events_and_in_bytes_and_gaps_are_refused() {
 }
 
 #[test]
+fn who_reads_an_answer_when_the_session_ends_gets_its_last_word_and_nobody_else_anything() {
+    let outbox = outbox();
+    let (say, frames) = feed();
+    let mut read_on = outbox.carry(frames);
+    let (lost, frames) = feed();
+    let alone = outbox.carry(frames);
+    outbox.leave(&alone);
+    let mut notices = outbox.open(Form::Events).unwrap();
+    outbox.notify(updated("a://x"));
+    for say in [&say, &lost] {
+        say.try_send("ended").unwrap();
+    }
+    outbox.close();
+    assert!(lost.is_closed() && say.is_closed(), "they are let go of");
+    assert_eq!(read(&outbox, &mut notices), (vec![], false));
+    let (last, more) = read(&outbox, &mut read_on);
+    assert_eq!((data(&last), more), (vec!["ended"], false));
+    outbox.leave(&read_on);
+    assert_eq!(outbox.shared.kept.load(Ordering::Relaxed), 0);
+    // Nor does what comes to be a stream only now wait for ever.
+    let (say, frames) = feed();
+    say.try_send("ended").unwrap();
+    let mut late = outbox.carry(frames);
+    let (last, more) = read(&outbox, &mut late);
+    assert_eq!((data(&last), more), (vec!["ended"], false));
+    let mut idle = outbox.open(Form::Events).unwrap();
+    assert_eq!(read(&outbox, &mut idle), (vec![], false));
+}
+
+#[test]
+fn a_reader_that_comes_to_ask_when_all_is_said_gets_the_last_word() {
+    let outbox = outbox();
+    let (say, frames) = feed();
+    let mut place = outbox.carry(frames);
+    let mut context = Context::from_waker(Waker::noop());
+    let Look::Ask(feed) = outbox.look(&mut place, &context) else {
+        panic!("nothing is said yet")
+    };
+    say.try_send("ended").unwrap();
+    drop(say);
+    outbox.close();
+    assert!(outbox.reads(&place));
+    let frame = feed.lock().unwrap().poll_next_unpin(&mut context);
+    assert!(matches!(frame, Poll::Ready(None)));
+    let event = outbox.fed(&mut place, None).map(|event| text(&event));
+    assert_eq!(data(&[event.unwrap()]), ["ended"]);
+    assert!(matches!(outbox.look(&mut place, &context), Look::Over));
+}
+
+#[test]
 fn the_process_keeps_only_so_much_of_all_sessions() {
     let shared = Arc::new(Shared::keeping(WAITING));
     let (full, other) = (
