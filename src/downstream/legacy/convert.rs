@@ -63,9 +63,7 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
             &[],
         );
     }
-    if !(features.audio && features.resource_links) {
-        blocks(op, root).for_each(|block| convert(block, features, &mut edits));
-    }
+    blocks(op, root).for_each(|block| convert(block, features, &mut edits));
     result.splice(&edits)
 }
 
@@ -110,6 +108,9 @@ fn is_said(content: Node<'_>, value: Node<'_>) -> bool {
         })
 }
 
+/// The most characters of the name of a type that are told.
+const NAMED: usize = 64;
+
 /// One content block.
 fn convert(block: Node<'_>, features: &Features, edits: &mut Edits) {
     let text = |key: &str| block.member(key).and_then(Node::as_str);
@@ -141,7 +142,19 @@ fn convert(block: Node<'_>, features: &Features, edits: &mut Edits) {
                 )),
             );
         }
-        _ => {}
+        // What says no type at all is its server's own affair.
+        Some("text" | "image" | "audio" | "resource" | "resource_link") | None => {}
+        // Strict decoders fail on the whole result (PROTOCOL G26).
+        Some(other) => {
+            let name: String = other.chars().take(NAMED).collect();
+            let name = name.escape_debug();
+            edits.replace(
+                block,
+                text_block(&format!(
+                    "[content of the type `{name}`, which the revision of the protocol spoken here does not have, was left out]"
+                )),
+            );
+        }
     }
 }
 
@@ -229,5 +242,38 @@ mod tests {
         );
         assert!(converted(Revision::V2025_03_26, text).contains(r#"{"type":"audio""#));
         assert_eq!(converted(Revision::V2025_06_18, text), text);
+    }
+
+    /// PROTOCOL D6, G26
+    #[test]
+    fn a_block_of_a_type_that_no_older_revision_has_is_told_by_its_name() {
+        let note = |name: &str| {
+            text_block(&format!(
+                "[content of the type `{name}`, which the revision of the protocol spoken here does not have, was left out]"
+            ))
+        };
+        let long = "y".repeat(99);
+        for revision in Revision::ALL.into_iter().take(4) {
+            for (name, told) in [
+                ("zzz", "zzz"),
+                ("tool_use", "tool_use"),
+                (r"\u0001", "\\u{1}"),
+                (&*long, &long[..64]),
+            ] {
+                let text = format!(
+                    r#"{{"content":[{{"type":"text","text":"a"}}, {{"x":1,"type":"{name}","data":{{}}}},7,{{"text":"b"}}]}}"#
+                );
+                let want = format!(
+                    r#"{{"content":[{{"type":"text","text":"a"}}, {},7,{{"text":"b"}}]}}"#,
+                    note(told).as_str()
+                );
+                assert_eq!(converted(revision, &text), want);
+            }
+            let prompt = r#"{"messages":[{"role":"user","content":{"type":"zzz"}},{"role":"user","content":{"type":"image","data":"","mimeType":"image/png"}}]}"#;
+            let json = Json::parse(Bytes::from_static(prompt.as_bytes()), &Limits::UPSTREAM);
+            let told = result(&Op::GetPrompt("p".into()), revision, json.unwrap());
+            let want = prompt.replace(r#"{"type":"zzz"}"#, note("zzz").as_str());
+            assert_eq!(told.as_str(), want);
+        }
     }
 }
