@@ -184,7 +184,10 @@ impl Exchange {
             Outcome::Lost(error) if matches!(self.op, Op::CallTool(_)) => {
                 return self.tool_error(ToolError::of_lost(&error, self.call));
             }
-            Outcome::Lost(error) => vec![encode::error(Some(&self.id), &error)],
+            Outcome::Lost(error) => {
+                let error = problem::lost(error, self.call);
+                vec![encode::error(Some(&self.id), &error)]
+            }
             Outcome::Failed(error) => {
                 let error = self.wording.failure(&self.op, error);
                 let segments = vec![encode::error(Some(&self.id), &error)];

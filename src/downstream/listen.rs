@@ -94,10 +94,7 @@ fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Resul
     if capabilities.cover(&needed) {
         return Ok(());
     }
-    let data = meta::object_of(&[
-        ("requiredCapabilities", needed),
-        ("reason", Json::string("capability_missing")),
-    ]);
+    let data = meta::object_of(&[("requiredCapabilities", needed)]);
     let error = RpcError {
         data: Some(data),
         ..RpcError::new(
@@ -110,7 +107,7 @@ fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Resul
         StatusCode::BAD_REQUEST,
         id,
         error,
-        "missing_capability",
+        "capability_missing",
     ))
 }
 

@@ -440,10 +440,12 @@ async fn msg_10_metadata_that_is_missing_or_not_served_is_refused() {
             (400, -32022),
             "{claimed}"
         );
-        let data = answer.error()["data"].clone();
+        let mut data = answer.error()["data"].clone();
+        let named = data.as_object_mut().unwrap().remove("ref");
+        assert!(named.is_some_and(|named| named.is_string()), "{answer:?}");
         assert_eq!(
             data,
-            json!({"supported":["2026-07-28"],"requested":claimed})
+            json!({"supported":["2026-07-28"],"requested":claimed,"reason":"unsupported_version"})
         );
     }
     scene.nothing_went_on();

@@ -11,7 +11,7 @@ use http::StatusCode;
 
 use crate::{
     call::CallId,
-    json::{Edits, Json},
+    json::{Edits, Fate, Json},
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
     limits::Stage,
     memory::Full,
@@ -66,23 +66,21 @@ impl Early {
 }
 
 impl Problem {
-    /// A refusal with a reason word.
+    /// A refusal with a reason word, which goes with a reference into what there is of data (SECURITY 4).
     pub(super) fn new(
         status: StatusCode,
         id: Option<RequestId>,
         mut error: RpcError,
         reason: &'static str,
     ) -> Self {
-        let data = error.data.unwrap_or_else(|| {
-            let reason = ("reason", Json::string(reason));
-            meta::object_of(&[reason])
-        });
-        // Where the specification says what stands there, nothing else does.
-        let reference = data.root().member("reason").map(|_| CallId::new());
+        let data = error.data.unwrap_or(Json::empty_object());
+        let reference = CallId::new();
+        let more = [
+            ("reason", Json::string(reason)),
+            ("ref", Json::string(&reference.to_string())),
+        ];
         let mut edits = Edits::new();
-        if let Some(reference) = reference {
-            edits.set(data.root(), "ref", Json::string(&reference.to_string()));
-        }
+        edits.members(data.root(), |_, _| Fate::Keep, &more);
         error.data = Some(data.splice(&edits));
         Self {
             status,
@@ -90,17 +88,16 @@ impl Problem {
             error: Box::new(error),
             scopes: None,
             retry: None,
-            early: Some(Early { reason, reference }),
+            early: Some(Early {
+                reason,
+                reference: Some(reference),
+            }),
         }
     }
 
     /// The same of what was a call after all: its record is what the answer refers to, and there is no other.
     pub(super) fn about(mut self, call: CallId) -> Self {
-        if let Some(data) = self.error.data.take() {
-            let mut edits = Edits::new();
-            edits.set(data.root(), "ref", Json::string(&call.to_string()));
-            self.error.data = Some(data.splice(&edits));
-        }
+        refer(&mut self.error, call);
         Self {
             early: None,
             ..self
@@ -184,6 +181,19 @@ impl Problem {
             error.fault.reason(),
         )
     }
+}
+
+/// What a call came to in words of ours already, with what the answer refers to (SECURITY 4).
+pub(super) fn lost(mut error: RpcError, call: CallId) -> RpcError {
+    refer(&mut error, call);
+    error
+}
+
+fn refer(error: &mut RpcError, call: CallId) {
+    let data = error.data.take().unwrap_or(Json::empty_object());
+    let mut edits = Edits::new();
+    edits.set(data.root(), "ref", Json::string(&call.to_string()));
+    error.data = Some(data.splice(&edits));
 }
 
 /// For a client of 2025-11-25 that shows URLs, but not while it waits for this answer: the error that its revision has for it.
@@ -481,6 +491,29 @@ fn retry_millis(error: &Error) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::call::Op;
+
+    /// SECURITY 4
+    #[test]
+    fn what_the_specification_has_for_data_stands_beside_reason_and_reference() {
+        let with = |data: &'static str| RpcError {
+            data: Some(Json::literal(data)),
+            ..RpcError::new(codes::UNSUPPORTED_VERSION, "m")
+        };
+        let status = StatusCode::BAD_REQUEST;
+        let told = Problem::new(status, None, with(r#"{"requested":"x"}"#), "word");
+        let early = told.early.unwrap();
+        let named = early.reference.unwrap();
+        assert_eq!(
+            told.error.data.unwrap().as_str(),
+            format!(r#"{{"requested":"x","reason":"word","ref":"{named}"}}"#)
+        );
+        let call = CallId::new();
+        let told = lost(with(r#"{"reason":"word"}"#), call);
+        assert_eq!(
+            told.data.unwrap().as_str(),
+            format!(r#"{{"reason":"word","ref":"{call}"}}"#)
+        );
+    }
 
     #[test]
     fn a_token_that_lacks_a_scope_is_http_403_in_both_eras_and_names_all_scopes() {

@@ -403,6 +403,14 @@ async fn what_is_refused_before_it_is_a_call_says_which_record_tells_of_it() {
             ],
             "capability_missing",
         ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+            &[
+                ("mcp-protocol-version", "2099-01-01"),
+                ("mcp-method", "tools/list"),
+            ],
+            "unsupported_version",
+        ),
     ] {
         let refused = client.post(body, headers).await;
         let data = &refused.error()["data"];
