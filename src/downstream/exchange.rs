@@ -138,21 +138,21 @@ impl Exchange {
             {
                 return Told::ok(vec![encode::error(Some(&self.id), &visit)]);
             }
-            Err(error) => match problem::tool_error(&error, &self.op, self.call) {
-                Some(failed) => return self.tool_error(failed),
-                None => {
-                    let problem =
-                        problem::problem(&error, self.wording.era(), self.id.clone(), self.call);
-                    return Told {
-                        status: problem.status,
-                        segments: vec![encode::error(problem.id.as_ref(), &problem.error)],
-                        session: None,
-                        scopes: problem.scopes,
-                        retry: problem.retry,
-                        refused: None,
-                    };
+            Err(error) => {
+                let era = self.wording.era();
+                if let Some(failed) = problem::tool_error(&error, era, &self.op, self.call) {
+                    return self.tool_error(failed);
                 }
-            },
+                let problem = problem::problem(&error, era, self.id.clone(), self.call);
+                return Told {
+                    status: problem.status,
+                    segments: vec![encode::error(problem.id.as_ref(), &problem.error)],
+                    session: None,
+                    scopes: problem.scopes,
+                    retry: problem.retry,
+                    refused: None,
+                };
+            }
         };
         Told::ok(match outcome {
             // The one listen that ends well: the gateway is stopping.

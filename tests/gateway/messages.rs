@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::harness::{
-    Answer, Client, Gateway, Pairing, Play, Revision, Upstream, call_result, exchange, member,
-    parse, tool,
+    Answer, Client, Gateway, Heard, Pairing, Play, Revision, Upstream, call_result, exchange,
+    member, parse, tool,
 };
 
 /// A server with tool `t` and prompt `p`, and a client of each era.
@@ -455,9 +455,17 @@ async fn msg_10_metadata_that_is_missing_or_not_served_is_refused() {
 
 #[tokio::test]
 async fn msg_10_a_capability_that_a_server_needs_and_the_client_lacks_is_named() {
-    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]).on("tools/call", |_| {
-        Play::Error(r#"{"code":-32021,"message":"need","data":{"requiredCapabilities":{"sampling":{}}}}"#.into())
-    });
+    let needs = |_: &Heard| {
+        Play::Error(
+            r#"{"code":-32021,"message":"need","data":{"requiredCapabilities":{"sampling":{}}}}"#
+                .into(),
+        )
+    };
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("t")])
+        .prompts(&["p"])
+        .on("tools/call", needs)
+        .on("prompts/get", needs);
     let gateway = Gateway::of().upstream("notes", &notes).start().await;
     let modern = gateway.client(Revision::V2026_07_28).await;
     let answer = modern.call("notes_t", "{}").await;
@@ -470,11 +478,27 @@ async fn msg_10_a_capability_that_a_server_needs_and_the_client_lacks_is_named()
         answer.error()["data"]["requiredCapabilities"],
         json!({"sampling":{}})
     );
-    // To the older era the code means nothing.
-    let legacy = gateway.client(Revision::V2025_11_25).await;
-    let answer = legacy.call("notes_t", "{}").await;
-    assert_eq!(answer.status, 200);
-    assert!(!answer.message().contains("-32021"), "{answer:?}");
+    // To the older era the code means nothing: it is told in words, and nothing is said to have broken the protocol.
+    for revision in Revision::ALL.into_iter().take(4) {
+        let legacy = gateway.client(revision).await;
+        let answer = legacy.call("notes_t", "{}").await;
+        assert_eq!(answer.status, 200);
+        assert!(!answer.message().contains("-32021"), "{answer:?}");
+        assert_eq!(answer.tool_error(), "capability_missing", "{revision}");
+        assert!(answer.text().contains("capabilities"), "{answer:?}");
+        assert!(answer.text().ends_with("`sampling`"), "{answer:?}");
+        let refused = legacy.ask("prompts/get", r#"{"name":"notes_p"}"#).await;
+        assert_eq!(
+            (refused.status, refused.refusal()),
+            (200, (-32603, "capability_missing".to_owned())),
+            "{revision}"
+        );
+    }
+    // Who has it is not told that it lacks it.
+    let able = r#"{"sampling":{}}"#;
+    let able = gateway.client_able(Revision::V2025_11_25, able).await;
+    let answer = able.call("notes_t", "{}").await;
+    assert_eq!(answer.tool_error(), "upstream_protocol_error");
 }
 
 #[tokio::test]

@@ -340,7 +340,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             } else {
                 StatusCode::OK
             },
-            upstream_code(&from.error),
+            upstream_code(&from.error, era),
             describe(from),
         ),
         Error::Deadline => (
@@ -385,7 +385,9 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     if let Error::LoginNeeded(LoginNeeded { url: Some(url), .. }) = error {
         data.push(("url", Json::string(url)));
     }
-    if let Some(needed) = needed_capabilities(error) {
+    if let Some(needed) = needed_capabilities(error)
+        && era == Era::Modern
+    {
         data.push(("requiredCapabilities", needed.clone()));
     }
     if let Error::OverLimit(limited) = error {
@@ -429,7 +431,7 @@ pub(super) const fn resource_not_found(era: Era) -> i64 {
     }
 }
 
-const fn upstream_code(error: &UpstreamError) -> i64 {
+const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
     match error {
         UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => {
             codes::UPSTREAM_UNAVAILABLE
@@ -443,8 +445,11 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded | UpstreamError::NoMemory => codes::OVERLOADED,
-        UpstreamError::NeedsCapabilities(_) => codes::MISSING_CAPABILITY,
-        UpstreamError::CannotVisit => codes::INTERNAL_ERROR,
+        UpstreamError::NeedsCapabilities(_) if matches!(era, Era::Modern) => {
+            codes::MISSING_CAPABILITY
+        }
+        // The older era has no code for either (PROTOCOL D6, D7).
+        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => codes::INTERNAL_ERROR,
     }
 }
 
@@ -528,6 +533,6 @@ mod tests {
             assert_eq!(scopes.join(" "), "read write");
         }
         let op = Op::CallTool("t".into());
-        assert!(tool_error(&error, &op, CallId::new()).is_none());
+        assert!(tool_error(&error, Era::Modern, &op, CallId::new()).is_none());
     }
 }

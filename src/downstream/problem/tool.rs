@@ -12,7 +12,7 @@ use crate::{
     json::Json,
     jsonrpc::RpcError,
     limits::Stage,
-    protocol::meta,
+    protocol::{Era, meta},
     stack::{self, Error},
     upstream::{FromUpstream, UpstreamError},
 };
@@ -49,9 +49,15 @@ impl ToolError {
 }
 
 /// For `tools/call`: a failure of the upstream as a tool result that a model can act on (PRODUCT 6), if it is one.
-pub(in crate::downstream) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolError> {
-    // What a client lacks is for the client to see, not for the model.
-    if !matches!(op, Op::CallTool(_)) || needed_capabilities(error).is_some() {
+pub(in crate::downstream) fn tool_error(
+    error: &Error,
+    era: Era,
+    op: &Op,
+    call: CallId,
+) -> Option<ToolError> {
+    // What a client lacks is for the client to see, not for the model, where its era has words for that.
+    let for_client = era == Era::Modern && needed_capabilities(error).is_some();
+    if !matches!(op, Op::CallTool(_)) || for_client {
         return None;
     }
     let text = match error {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::wait_seconds;
 use crate::{
+    json::Json,
     limits::Limited,
     metrics::Refusal,
     schema,
@@ -70,6 +71,22 @@ impl std::fmt::Display for Place<'_> {
             return Ok(());
         }
         write!(f, " at `{}`", self.0)
+    }
+}
+
+/// The names of capabilities that the protocol has, where a server names some of these; what else it writes is not repeated.
+struct Capabilities<'a>(&'a Json);
+
+impl std::fmt::Display for Capabilities<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut before = ": ";
+        for name in ["elicitation", "sampling", "roots", "extensions"] {
+            if self.0.root().member(name).is_some() {
+                write!(f, "{before}`{name}`")?;
+                before = ", ";
+            }
+        }
+        Ok(())
     }
 }
 
@@ -172,8 +189,9 @@ pub(super) fn describe(from: &FromUpstream) -> String {
         UpstreamError::CannotVisit => format!(
             "the server `{upstream}` wants its user to open a URL in a browser first, and this client cannot open URLs: its revision of the protocol has no words for that"
         ),
-        UpstreamError::NeedsCapabilities(_) => format!(
-            "the server `{upstream}` cannot do this without client capabilities that were not declared"
+        UpstreamError::NeedsCapabilities(needed) => format!(
+            "the server `{upstream}` cannot do this without client capabilities that this call does not come with{}",
+            Capabilities(needed)
         ),
     }
 }

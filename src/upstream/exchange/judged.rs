@@ -109,11 +109,7 @@ impl Exchange {
             (needed.kind() == Kind::Object).then(|| data.slice(needed))
         });
         let caller = self.wants.caller.as_ref();
-        let lacks = |needed: &Json| {
-            caller.is_some_and(|caller| {
-                caller.revision.era() == Era::Modern && !caller.capabilities.cover(needed)
-            })
-        };
+        let lacks = |needed: &Json| caller.is_some_and(|caller| !caller.capabilities.cover(needed));
         match needed.filter(lacks) {
             Some(needed) => UpstreamError::NeedsCapabilities(needed),
             None => UpstreamError::Protocol(

@@ -29,15 +29,16 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
             codes::UPSTREAM_TIMEOUT,
             "the upstream did not answer in time; whether the call took effect is unknown",
         ),
-        // What the caller lacks is said first or not at all: its HTTP status is 400.
         UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
         | UpstreamError::Status(_)
         | UpstreamError::Refused(_)
-        | UpstreamError::Redirect
-        | UpstreamError::NeedsCapabilities(_) => {
-            (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
-        }
+        | UpstreamError::Redirect => (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol"),
+        // Its own code goes with HTTP 400, for which it is too late.
+        UpstreamError::NeedsCapabilities(_) => (
+            codes::INTERNAL_ERROR,
+            "the upstream cannot do this without client capabilities that this call does not come with",
+        ),
         UpstreamError::CannotVisit => (
             codes::INTERNAL_ERROR,
             "the upstream wants its user to open a URL, and this client cannot open URLs",
