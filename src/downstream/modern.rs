@@ -367,7 +367,17 @@ impl Wording for Words {
             Some(value) => edits.replace(value, meta::object_of(&own)),
             None => more.push((meta::META, Json::literal(OWN_META))),
         }
-        edits.append(root, empty, &more);
+        // Hints of being kept belong to discovery, lists and reads (PROTOCOL A1, D5); a task's `ttlMs` is another (PROTOCOL G35).
+        let unkept = matches!(op, Op::CallTool(_) | Op::GetPrompt(_) | Op::Complete(_));
+        if unkept && (ttl || scoped) {
+            let fate = |key: &str, _: Node<'_>| match key {
+                "ttlMs" | "cacheScope" => Fate::Remove,
+                _ => Fate::Keep,
+            };
+            edits.members(root, fate, &more);
+        } else {
+            edits.append(root, empty, &more);
+        }
         result.splice(&edits)
     }
 
@@ -477,7 +487,10 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::json::Limits;
+    use crate::{
+        call::{CompletionRef, TaskOp},
+        json::Limits,
+    };
 
     fn worded(op: &Op, text: &str) -> String {
         let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
@@ -538,6 +551,32 @@ mod tests {
             told(&requests, State::Upstream(None)).is_none(),
             "never unsealed"
         );
+    }
+
+    #[test]
+    fn what_is_no_read_has_no_hints_and_keeps_the_rest_byte_for_byte() {
+        let hinted = r#"{"ttlMs":7,"content": [],"cacheScope" : "public","_meta":{"v":1},"x":{"ttlMs":1.0}}"#;
+        let completion = CompletionRef::Prompt("p".into());
+        for op in [
+            Op::CallTool("t".into()),
+            Op::GetPrompt("p".into()),
+            Op::Complete(completion),
+        ] {
+            let own = &OWN_META[1..];
+            assert_eq!(
+                worded(&op, hinted),
+                format!(
+                    r#"{{"content": [],"_meta":{{"v":1,{own},"x":{{"ttlMs":1.0}},"resultType":"complete"}}"#
+                )
+            );
+            assert_eq!(
+                worded(&op, r#"{"resultType":"complete","ttlMs":7}"#),
+                format!(r#"{{"resultType":"complete","_meta":{OWN_META}}}"#)
+            );
+        }
+        // The lifetime of a task is no hint.
+        let task = Op::Task(TaskOp::Get, "h".into());
+        assert!(worded(&task, r#"{"taskId":"h","ttlMs":7}"#).contains(r#""ttlMs":7"#));
     }
 
     #[test]
