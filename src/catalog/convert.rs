@@ -6,7 +6,7 @@ use crate::{
     json::{Edits, Fate, Json, Kind, Node},
     protocol::{
         Features,
-        meta::{META, OWN_PREFIX},
+        meta::{META, crosses},
         methods::ListKind,
     },
 };
@@ -164,20 +164,19 @@ impl Dress<'_> {
         }
     }
 
-    /// Apps point at their page from here; our own keys are ours alone.
+    /// Apps point at their page from here; our own keys are ours alone, and what the specification reserves is of one hop but
+    /// for what extensions define (PROTOCOL A7, SECURITY EGR-8).
     fn meta(self, meta: Node<'_>, edits: &mut Edits) {
         let stale = [(STALE, Json::of(&true))];
-        let own = meta
-            .members()
-            .any(|member| member.key.starts_with(OWN_PREFIX));
+        let cut = meta.members().any(|member| !crosses(&member.key));
         let flat = meta
             .member("ui/resourceUri")
             .and_then(|uri| self.outward(uri));
-        if own || self.stale || flat.is_some() {
+        if cut || self.stale || flat.is_some() {
             edits.members(
                 meta,
                 |key, _| {
-                    if key.starts_with(OWN_PREFIX) {
+                    if !crosses(key) {
                         Fate::Remove
                     } else if key == "ui/resourceUri"
                         && let Some(uri) = &flat

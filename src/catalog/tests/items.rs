@@ -248,6 +248,28 @@ fn uris_in_definitions_are_put_into_the_namespace() {
     );
 }
 
+/// PROTOCOL A7, SECURITY EGR-8
+#[test]
+fn reserved_keys_of_definitions_do_not_cross_and_those_of_extensions_do() {
+    let with = |meta: &str| {
+        format!(r#"{{"name":"t","inputSchema":{{"type":"object"}},"_meta":{{{meta}}},"x":1.0}}"#)
+    };
+    let kept =
+        r#""io.modelcontextprotocol.skills/a":1,"com.example/b":[ ],"ui":{"visibility":["app"]}"#;
+    let reserved = r#""io.modelcontextprotocol/zzz":{},"dev.mcp/x":1,"progressToken":2"#;
+    for revision in Revision::ALL {
+        let want = with(kept).replace(r#""t""#, r#""wh_t""#);
+        let both = with(&format!("{reserved},{kept}"));
+        assert_eq!(shown(ListKind::Tools, &both, revision), want);
+        assert_eq!(shown(ListKind::Tools, &with(kept), revision), want);
+    }
+    let prompt = r#"{"name":"p","_meta":{"io.modelcontextprotocol/zzz":1,"v":1}}"#;
+    assert_eq!(
+        shown(ListKind::Prompts, prompt, MODERN),
+        r#"{"name":"wh_p","_meta":{"v":1}}"#
+    );
+}
+
 #[test]
 fn templates_that_cannot_carry_a_prefix_are_left_out() {
     let list = [
