@@ -235,7 +235,8 @@ fn rpc_error(json: &Json, error: Node<'_>) -> Result<RpcError, DecodeError> {
 
 /// `Ok(None)` for null, which only a response about an unreadable request may have.
 fn request_id(json: &Json, id: Node<'_>) -> Result<Option<RequestId>, DecodeError> {
-    if id.raw().len() > RequestId::MAX_BYTES {
+    let quotes = if id.kind() == Kind::String { 2 } else { 0 };
+    if id.raw().len() > RequestId::MAX_BYTES + quotes {
         return Err(envelope("`id` is over 256 bytes", None));
     }
     match id.kind() {
@@ -264,6 +265,8 @@ mod tests {
             "\"a\\u0062\"",
             "123456789012345678901234567890",
             "\"\"",
+            // The quotes are not of the id.
+            &format!("\"{}\"", "x".repeat(256)),
         ] {
             let Ok(Message::One(Frame::Request(request))) =
                 read(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#))
@@ -276,7 +279,7 @@ mod tests {
 
     #[test]
     fn null_fractional_object_and_oversized_ids_are_refused() {
-        let long = format!("\"{}\"", "x".repeat(255));
+        let long = format!("\"{}\"", "x".repeat(257));
         for id in ["null", "1.5", "1.0", "1e3", "{}", "[]", "true", &long] {
             let error =
                 read(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#)).unwrap_err();

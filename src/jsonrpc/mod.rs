@@ -24,13 +24,13 @@ pub fn id_in_words(spelled: &str) -> Cow<'_, str> {
     serde_json::from_str::<String>(spelled).map_or_else(|_| spelled.into(), Into::into)
 }
 
-/// The id of a request, exactly as spelled: a JSON string or an integer, at most 256 bytes (SECURITY MSG-7).
+/// The id of a request, exactly as spelled: a JSON string or an integer, at most 256 bytes within its quotes (SECURITY MSG-7).
 // INVARIANT: holds a JSON string or an integer without fraction and exponent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RequestId(Json);
 
 impl RequestId {
-    /// The longest id accepted, in bytes as spelled.
+    /// The longest id accepted, in bytes as spelled, without the quotes of a string.
     pub const MAX_BYTES: usize = 256;
 
     /// The id as it stands on the wire.

@@ -317,14 +317,14 @@ async fn msg_7_ids_that_are_none_are_refused_and_the_longest_is_echoed() {
         "{}",
         "[]",
         "true",
-        &format!("\"{}\"", "x".repeat(255)),
+        &format!("\"{}\"", "x".repeat(257)),
     ] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"}}"#);
         scene
             .refuses(body.as_bytes(), -32600, "invalid_request")
             .await;
     }
-    let longest = format!("\"{}\"", "x".repeat(254));
+    let longest = format!("\"{}\"", "x".repeat(256));
     for client in &scene.clients {
         let answer = client.call("notes_t", "{}").id(&longest).await;
         assert_eq!(answer.id(), Some(longest.clone()));
