@@ -41,6 +41,19 @@ pub(super) fn open(
             "the audit log of the process before ended in the middle of a record, which was cut off"
         );
     }
+    if let Some(signs) = home.replaced.signing {
+        tracing::warn!(
+            key = %signs.now, before = signs.before.map(tracing::field::display),
+            "another key signs the audit log than before: older records are verified with the one before, which has to stay in \
+             key.pub; if nobody changed it on purpose, find out who did"
+        );
+    }
+    if home.replaced.digests {
+        tracing::warn!(
+            "digest.key is new beside audit records that are there: what is the same has other digests from now on; if nobody \
+             changed it on purpose, find out who did"
+        );
+    }
     match &home.directory {
         Some(directory) => {
             tracing::info!(directory = %directory.display(), key = %home.key, "calls are recorded");

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: one process writes to a directory at a time; another one that wants the same takes a directory of its own in it,
 //! `beside-2` and so on, so that a gateway on a laptop never fails because a second one runs; each has a chain of its own,
-//! and the same keys; what a process that has ended left there is kept no longer than the rest.
+//! and the same keys; where those are not the ones that records were written with, the log says so; what a process that has
+//! ended left there is kept no longer than the rest.
 
 use std::{
     fs::File,
@@ -25,7 +26,7 @@ use super::{
     sinks::{Sinking, SinksSpec},
 };
 
-pub use super::place::HomeError;
+pub use super::place::{HomeError, Replaced, Signs};
 use crate::findings::Scrub;
 
 /// How calls are recorded (PRODUCT 12).
@@ -78,6 +79,8 @@ pub struct Home {
     pub key: VerifyingKey,
     /// What was found of the process before.
     pub recovered: Option<Recovered>,
+    /// Which keys are not those that were used before.
+    pub replaced: Replaced,
     _caretaker: Option<Caretaker>,
     _lock: Option<Flock<File>>,
 }
@@ -121,10 +124,16 @@ impl Home {
             move |cause| HomeError::File { path, cause }
         };
         let keeps = spec.storage.keeps_files();
+        let mut replaced = Replaced::default();
         let (own, lock, signing, digest) = if keeps {
             make(directory).map_err(wrong(directory))?;
             let (own, lock) = claim(directory)?;
-            let (signing, digest) = (signing_key(directory)?, digest_key(directory)?);
+            let (signing, signs) = signing_key(directory)?;
+            let (digest, digests) = digest_key(directory)?;
+            replaced = Replaced {
+                signing: signs,
+                digests,
+            };
             (own, Some(lock), signing, digest)
         } else {
             // Keys of this process alone: the public one is in its first record and in its log.
@@ -172,6 +181,7 @@ impl Home {
             detail.text("durability", spec.durability.word());
             detail.text("version", env!("CARGO_PKG_VERSION"));
         });
+        note(&journal, &replaced);
         // A sink that is new begins with this start.
         let first = recovered.map_or(0, |recovered| recovered.last.seq);
         let sinks = if keeps {
@@ -188,9 +198,29 @@ impl Home {
             directory: keeps.then_some(own),
             key: public,
             recovered,
+            replaced,
             _caretaker: caretaker,
             _lock: lock,
         })
+    }
+}
+
+/// Notes which keys are others than before.
+fn note(journal: &Journal, replaced: &Replaced) {
+    if let Some(Signs { now, before }) = &replaced.signing {
+        let before = before.map(|key| key.to_string());
+        journal.note(Kind::Keys, |detail| {
+            detail
+                .maybe("before", before.as_deref())
+                .text("key", &now.to_string())
+                .text("state", "replaced")
+                .text("use", "signing");
+        });
+    }
+    if replaced.digests {
+        journal.note(Kind::Keys, |detail| {
+            detail.text("state", "replaced").text("use", "digests");
+        });
     }
 }
 
@@ -213,7 +243,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        audit::place::{DIGEST, KEY},
+        audit::{
+            log::tests::records,
+            place::{DIGEST, KEY, PUBLIC},
+            verify::{Fault, verify},
+        },
         json::Json,
         protocol::UpstreamId,
     };
@@ -282,6 +316,77 @@ mod tests {
             assert!(matches!(opened, Err(HomeError::Key(_))), "{name}");
             fs::write(&path, text).unwrap();
         }
+    }
+
+    fn faults(directory: &Path, keys: &[&str]) -> Vec<Fault> {
+        let keys = keys.iter().map(|key| VerifyingKey::parse(key).unwrap());
+        let keys: Vec<_> = keys.collect();
+        verify(directory, &keys, &[], |_| {}).unwrap().faults
+    }
+
+    /// SECURITY 10: two generations of audit keys.
+    #[test]
+    fn records_of_a_key_that_was_lost_or_exchanged_stay_provable_and_the_log_tells_of_it() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path();
+        let public = || fs::read_to_string(directory.join(PUBLIC)).unwrap();
+        let first = open(directory);
+        assert_eq!(first.replaced, Replaced::default());
+        drop(first);
+        let (of_first, kept) = (public(), fs::read(directory.join(KEY)).unwrap());
+        fs::remove_file(directory.join(KEY)).unwrap();
+        let second = open(directory);
+        let signs = second.replaced.signing.unwrap();
+        assert_eq!(signs.before.unwrap().to_string(), of_first.trim());
+        assert_eq!((signs.now, second.replaced.digests), (second.key, false));
+        drop(second);
+        let both = public();
+        let both: Vec<&str> = both.lines().collect();
+        assert_eq!(both, [of_first.trim(), &signs.now.to_string()]);
+        assert_eq!(faults(directory, &both), []);
+        for one in both.iter().copied() {
+            assert!(!faults(directory, &[one]).is_empty(), "{one}");
+        }
+        let told = format!(
+            r#"{{"before":"{}","key":"{}","state":"replaced","use":"signing"}}"#,
+            both[0], both[1]
+        );
+        let all = records(directory).join("\n");
+        assert!(all.contains(&told), "{all}");
+        // Exchanged for the one before: that is the newest then, and none is named twice.
+        drop(open(directory));
+        assert_eq!(public().lines().collect::<Vec<_>>(), both);
+        fs::write(directory.join(KEY), kept).unwrap();
+        let third = open(directory);
+        assert!(third.replaced.signing.is_some());
+        drop(third);
+        assert_eq!(public().lines().collect::<Vec<_>>(), [both[1], both[0]]);
+        assert_eq!(faults(directory, &both), []);
+        // Without either file nobody knows which it was.
+        fs::remove_file(directory.join(KEY)).unwrap();
+        fs::remove_file(directory.join(PUBLIC)).unwrap();
+        let fourth = open(directory);
+        let signs = fourth.replaced.signing.unwrap();
+        assert_eq!((signs.now, signs.before), (fourth.key, None));
+    }
+
+    #[test]
+    fn a_new_key_of_digests_beside_records_is_told_of_without_being_told() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path();
+        drop(open(directory));
+        fs::remove_file(directory.join(DIGEST)).unwrap();
+        let second = open(directory);
+        assert!(second.replaced.digests && second.replaced.signing.is_none());
+        drop(second);
+        let all = records(directory).join("\n");
+        assert!(
+            all.contains(r#"{"state":"replaced","use":"digests"}"#),
+            "{all}"
+        );
+        let key = fs::read_to_string(directory.join(DIGEST)).unwrap();
+        assert!(!all.contains(key.trim()), "{all}");
+        assert!(!open(directory).replaced.digests);
     }
 
     #[test]

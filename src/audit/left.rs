@@ -103,7 +103,7 @@ impl Neighbours {
         let Some(lock) = lock(directory)? else {
             return Ok(());
         };
-        let key = signing_key(&self.home).map_err(io::Error::other)?;
+        let (key, _) = signing_key(&self.home).map_err(io::Error::other)?;
         let (storage, origin) = (self.storage.clone(), self.origin.clone());
         let (mut log, _) = Log::open(storage, directory, origin, key, self.cuts)?;
         log.sign()?;
@@ -146,14 +146,14 @@ mod tests {
     #[test]
     fn what_is_old_is_removed_where_nobody_writes_and_the_rest_stays_provable() {
         let home = tempfile::tempdir().unwrap();
-        let key = signing_key(home.path()).unwrap().public();
+        let key = signing_key(home.path()).unwrap().0.public();
         let beside = place(home.path(), 2);
         let storage: Arc<dyn Storage> = Arc::new(Shared(Arc::new(Faulty::default())));
         let (mut log, _) = Log::open(
             storage.clone(),
             &beside,
             origin(),
-            signing_key(home.path()).unwrap(),
+            signing_key(home.path()).unwrap().0,
             Cuts::default(),
         )
         .unwrap();

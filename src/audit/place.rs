@@ -1,6 +1,7 @@
 //! Places: directories where processes write side by side, each alone in its own, with keys that they share.
 //!
-//! Guarantees: one process writes to a directory at a time; keys are made at the first start, readable for their owner alone.
+//! Guarantees: one process writes to a directory at a time; keys are made at the first start, readable for their owner alone; the
+//! public half of every key that has signed here stays for whoever verifies, also when another one signs from now on.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -12,14 +13,18 @@ use std::{
 use aws_lc_rs::rand;
 use nix::fcntl::{Flock, FlockArg};
 
-use super::{key::SigningKey, sinks::SinkError};
+use super::{
+    key::{SigningKey, VerifyingKey},
+    log::{segments, sync_directory},
+    sinks::SinkError,
+};
 
 /// How many processes may write below one directory at once.
 pub(super) const BESIDE: usize = 64;
 /// The signing key, in the directory.
 pub(super) const KEY: &str = "key.pem";
-/// Its public half, for whoever verifies.
-const PUBLIC: &str = "key.pub";
+/// Its public half, for whoever verifies: one a line, the newest last, where the key was another one before.
+pub(super) const PUBLIC: &str = "key.pub";
 /// The key of digests.
 pub(super) const DIGEST: &str = "digest.key";
 /// Held while a process writes.
@@ -97,23 +102,59 @@ pub(super) fn lock(own: &Path) -> io::Result<Option<Flock<File>>> {
     Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
 }
 
+/// Keys that are not those of records that are there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// Another key signs.
+    pub signing: Option<Signs>,
+    /// Digests are made with a new key: they are no longer those of the same before.
+    pub digests: bool,
+}
+
+/// The key that signs in the place of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signs {
+    /// Its public half.
+    pub now: VerifyingKey,
+    /// That of the one before; `None` where nothing tells which that was.
+    pub before: Option<VerifyingKey>,
+}
+
+/// What is in a file that is made where there is none.
+struct Kept {
+    text: String,
+    /// Whether it was made just now, by us.
+    made: bool,
+}
+
 /// The file's content, which is `fresh` where there was none. Of many that come first at once, one makes it.
-fn kept(
-    path: &Path,
-    fresh: impl FnOnce() -> Result<String, HomeError>,
-) -> Result<String, HomeError> {
+fn kept(path: &Path, fresh: impl FnOnce() -> Result<String, HomeError>) -> Result<Kept, HomeError> {
     let wrong = |cause| HomeError::File {
         path: path.to_owned(),
         cause,
     };
     match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        read => return read.map_err(wrong),
+        read => {
+            let text = read.map_err(wrong)?;
+            return Ok(Kept { text, made: false });
+        }
     }
     let text = fresh()?;
     // Linked in one step, so that nobody reads half of it.
+    let linked = beside(path, &text, |beside| match fs::hard_link(beside, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        linked => linked.map(|()| true),
+    });
+    let made = linked.map_err(wrong)?;
+    let text = fs::read_to_string(path).map_err(wrong)?;
+    Ok(Kept { text, made })
+}
+
+/// Has `put` take what is written to a file beside this one into its place; what is left of it goes, also on a full disk.
+fn beside<T>(path: &Path, text: &str, put: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let beside = path.with_extension(format!("new-{}", std::process::id()));
-    let made = OpenOptions::new()
+    let written = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
@@ -122,23 +163,47 @@ fn kept(
         .and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
-        })
-        .and_then(|()| match fs::hard_link(&beside, path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => fs::remove_file(&beside),
         });
-    made.and_then(|()| fs::read_to_string(path)).map_err(wrong)
+    let done = written.and_then(|()| put(&beside));
+    // It is not there any more where it was moved.
+    drop(fs::remove_file(&beside));
+    done
 }
 
-/// The key that all who write below a directory sign with; made where there is none.
-pub(super) fn signing_key(directory: &Path) -> Result<SigningKey, HomeError> {
+/// The key that all who write below a directory sign with; made where there is none. And whether it signs in the place of another
+/// one: then both are named by the file for those who verify.
+pub(super) fn signing_key(directory: &Path) -> Result<(SigningKey, Option<Signs>), HomeError> {
     let path = directory.join(KEY);
-    let text = kept(&path, || Ok(SigningKey::generate().1))?;
-    let key = SigningKey::parse(&text).map_err(|_| HomeError::Key(path))?;
-    kept(&directory.join(PUBLIC), || {
-        Ok(format!("{}\n", key.public()))
-    })?;
-    Ok(key)
+    let private = kept(&path, || Ok(SigningKey::generate().1))?;
+    let key = SigningKey::parse(&private.text).map_err(|_| HomeError::Key(path))?;
+    let now = key.public();
+    let path = directory.join(PUBLIC);
+    let public = kept(&path, || Ok(format!("{now}\n")))?;
+    let name = now.to_string();
+    let lines = || public.text.lines().map(str::trim);
+    let last = lines().rfind(|line| !line.is_empty() && !line.starts_with('#'));
+    if last == Some(&*name) {
+        // Where both files are new, nothing tells of a key that was there before but what it has signed.
+        let signs = Signs { now, before: None };
+        let replaces = private.made && public.made && is_written(directory);
+        return Ok((key, replaces.then_some(signs)));
+    }
+    let others = lines().filter(|line| *line != name);
+    let all: String = others
+        .chain([&*name])
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    beside(&path, &all, |beside| fs::rename(beside, &path))
+        .and_then(|()| sync_directory(&path))
+        .map_err(|cause| HomeError::File { path, cause })?;
+    let before = last.and_then(|line| VerifyingKey::parse(line).ok());
+    Ok((key, Some(Signs { now, before })))
+}
+
+/// Whether there are records below a directory.
+fn is_written(directory: &Path) -> bool {
+    let mut places = (1..=BESIDE).map(|number| place(directory, number));
+    places.any(|own| segments(&own).is_ok_and(|segments| !segments.is_empty()))
 }
 
 /// Bytes that nobody can guess.
@@ -148,16 +213,16 @@ pub(super) fn drawn() -> Result<[u8; 32], HomeError> {
     Ok(bytes)
 }
 
-/// The key of digests.
-pub(super) fn digest_key(directory: &Path) -> Result<Vec<u8>, HomeError> {
+/// The key of digests, and whether it is a new one beside records that are there.
+pub(super) fn digest_key(directory: &Path) -> Result<(Vec<u8>, bool), HomeError> {
     let path = directory.join(DIGEST);
-    let text = kept(&path, || {
+    let Kept { text, made } = kept(&path, || {
         let digits = drawn()?.map(|byte| format!("{byte:02x}"));
         Ok(digits.concat())
     })?;
     let text = text.trim();
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        Ok(text.as_bytes().to_vec())
+        Ok((text.as_bytes().to_vec(), made && is_written(directory)))
     } else {
         Err(HomeError::Key(path))
     }
