@@ -99,9 +99,11 @@ fn audit(shared: &Shared, auditor: &Auditor) -> AuditMoment {
             lost: [delivery.missed, delivery.refused],
         }
     };
+    let health = recorder.health();
     AuditMoment {
-        lag: recorder.lag(),
-        failing: !recorder.is_available(),
+        lag: health.lag,
+        failing: !health.available,
+        lost: health.ever_lost,
         sinks: sinks.iter().map(sink).collect(),
     }
 }

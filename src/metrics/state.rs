@@ -86,6 +86,8 @@ pub struct AuditMoment {
     pub lag: u64,
     /// Whether new operations are refused because they cannot be recorded.
     pub failing: bool,
+    /// Records that were left out, since there was no room to keep them until they could be written, ever.
+    pub lost: u64,
     /// Where records go to beside the files.
     pub sinks: Vec<SinkMoment>,
 }
@@ -218,7 +220,7 @@ const GAUGES: [Row; 20] = [
     }),
 ];
 
-const COUNTERS: [Row; 6] = [
+const COUNTERS: [Row; 7] = [
     (table::SLOW_CONSUMERS, |at, seen| {
         seen.observe(at.slow_consumers, &[])
     }),
@@ -234,6 +236,11 @@ const COUNTERS: [Row; 6] = [
                 let labels = [of(upstream), KeyValue::new("usher.outcome", outcome)];
                 seen.observe(count, &labels);
             }
+        }
+    }),
+    (table::AUDIT_LOST, |at, seen| {
+        if let Some(audit) = &at.audit {
+            seen.observe(audit.lost, &[]);
         }
     }),
     (table::AUDIT_SINK_LOST, |at, seen| {

@@ -74,7 +74,7 @@ impl Metric {
 }
 
 /// All of them.
-pub const ALL: [Metric; 38] = [
+pub const ALL: [Metric; 39] = [
     SERVED,
     ASKED,
     SESSIONS_SERVED,
@@ -111,6 +111,7 @@ pub const ALL: [Metric; 38] = [
     UPSTREAM_RESTARTS,
     UPSTREAM_DROPPED_FRAMES,
     CATALOG_REFRESHES,
+    AUDIT_LOST,
     AUDIT_SINK_LOST,
     LIMITS_ADMITTED,
 ];
@@ -341,6 +342,12 @@ pub(super) const CATALOG_REFRESHES: Metric = Metric::new(
     "usher.catalog.refreshes",
     "{read}",
     "How often an upstream's lists were read, and whether all of them could be.",
+);
+pub(super) const AUDIT_LOST: Metric = Metric::new(
+    Kind::Counter,
+    "usher.audit.lost",
+    "{record}",
+    "Audit records that are nowhere: more happened than could be written or kept; gap records say how many.",
 );
 pub(super) const AUDIT_SINK_LOST: Metric = Metric::new(
     Kind::Counter,

@@ -20,6 +20,8 @@ use crate::audit::chain::Origin;
 pub(in crate::audit) struct Faulty {
     /// Appends take half of what they get, and fail.
     pub(in crate::audit) full: AtomicBool,
+    /// An append does not return.
+    pub(in crate::audit) stalls: AtomicBool,
     /// Cutting off fails as well.
     pub(in crate::audit) stuck: AtomicBool,
     /// So many syncs fail, and throw away what was not durable.
@@ -93,6 +95,9 @@ impl Storage for Shared {
 impl Appender for FaultyFile {
     fn append(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.disk.appends.fetch_add(1, Relaxed);
+        while self.disk.stalls.load(Relaxed) {
+            thread::yield_now();
+        }
         if self.disk.full.load(Relaxed) {
             self.file.append(&bytes[..bytes.len() / 2], at)?;
             return Err(ErrorKind::StorageFull.into());

@@ -2,10 +2,10 @@
 //!
 //! Guarantees: what was put is written in the order it was put; a call that waits for its record goes on only when the record
 //! is as safe as the durability promises (SECURITY AUD-1); what cannot be written now is kept and written later, within
-//! bounds, and what is beyond the bounds is counted and told in a gap record (AUD-2). Cost: under `kernel` whoever needs a
-//! record to go on lets all others on its thread go first that are ready to, and then, if nobody is writing, writes for all; what
-//! nobody waits for goes along with that, or [`SOON`], so that calls share a system call and no thread is woken; under `strict` a
-//! thread writes and syncs for all who came meanwhile.
+//! bounds, and what is beyond the bounds is counted, and told in a gap record, a line of the gateway's logs and a metric (AUD-2).
+//! Cost: under `kernel` whoever needs a record to go on lets all others on its thread go first that are ready to, and
+//! then, if nobody is writing, writes for all; what nobody waits for goes along with that, or [`SOON`], so that calls share a
+//! system call and no thread is woken; under `strict` a thread writes and syncs for all who came meanwhile.
 
 mod keep;
 mod terms;
@@ -23,6 +23,8 @@ use std::{
 
 pub use terms::{Bounds, Durability, Fill, Health, Watermark, Watermarks};
 
+use tokio::time::Instant;
+
 use super::{
     index::Gist,
     log::{Events, Log, Signed, event},
@@ -37,6 +39,8 @@ pub const LATER: Duration = Duration::from_millis(50);
 pub const SOON: Duration = Duration::from_millis(5);
 /// How many records nobody waits for, before whoever brings the next writes them.
 const MANY: usize = 64;
+/// Nothing was lost for so long: what is lost next is told of again.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// Records cannot be written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +111,9 @@ struct Queue {
     waiting: Vec<(u64, Waker)>,
     /// Records that were left out since the last gap record.
     lost: u64,
+    /// Those that ever were, and when one was the last time.
+    ever_lost: u64,
+    lost_at: Option<Instant>,
     closing: bool,
 }
 
@@ -120,6 +127,15 @@ impl Queue {
         } else {
             None
         }
+    }
+
+    /// Counts a record that is left out; whether it is the first for a while.
+    fn lose(&mut self) -> bool {
+        self.lost += 1;
+        self.ever_lost += 1;
+        let now = Instant::now();
+        let before = self.lost_at.replace(now);
+        before.is_none_or(|before| now.duration_since(before) >= QUIET)
     }
 
     /// Whether as much is written and not durable as may wait: a sync takes too long.
@@ -226,6 +242,7 @@ impl Recorder {
             fill: queue.fill,
             lag: queue.put - queue.safe,
             lost: queue.lost,
+            ever_lost: queue.ever_lost,
         }
     }
 
@@ -338,7 +355,14 @@ impl Shared {
             || queue.events.bytes() + taken_bytes + event.len() > self.bounds.bytes
             || queue.is_behind(&self.bounds);
         if full && (weight != Weight::Fact || self.durability == Durability::Async) {
-            queue.lost += 1;
+            let begins = queue.lose();
+            drop(queue);
+            if begins {
+                tracing::warn!(
+                    "audit records are lost: more happens than can be written or kept; a gap record will say how many, and \
+                     `usher_audit_lost_total` does"
+                );
+            }
             return if stops { Err(Unavailable) } else { Ok(None) };
         }
         queue.events.push(event, gist);

@@ -128,4 +128,6 @@ pub struct Health {
     pub lag: u64,
     /// How many were left out and are not told by a gap record yet.
     pub lost: u64,
+    /// How many ever were left out.
+    pub ever_lost: u64,
 }

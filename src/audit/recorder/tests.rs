@@ -335,8 +335,50 @@ fn a_gap_of_a_queue_that_was_full_is_told_exactly() {
     }
     disk.full.store(false, Relaxed);
     drop(keeper);
+    let counted = recorder.health().ever_lost;
     let there = calls(directory.path()).len();
     assert_eq!(lost(directory.path()), 100 - there);
+    assert_eq!(counted, 100 - there as u64);
+}
+
+/// SECURITY REL-9: nothing has failed where a stream takes nothing more, and yet records are lost.
+#[test]
+fn what_a_stream_that_hangs_makes_lost_is_counted_also_when_a_gap_has_told_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (recorder, keeper) = start(&disk, directory.path(), Durability::Async, few(10));
+    assert_eq!(recorder.health().ever_lost, 0);
+    disk.stalls.store(true, Relaxed);
+    put(&recorder, 0).unwrap();
+    while recorder.shared.queue().taken.0 == 0 {
+        thread::yield_now();
+    }
+    for n in 1..100 {
+        put(&recorder, n).unwrap();
+    }
+    let health = recorder.health();
+    disk.stalls.store(false, Relaxed);
+    assert_eq!((health.available, health.ever_lost), (true, 90));
+    while recorder.health().lost > 0 || recorder.lag() > 0 {
+        thread::yield_now();
+    }
+    assert_eq!(recorder.health().ever_lost, 90);
+    drop(keeper);
+    assert_eq!(lost(directory.path()), 90);
+}
+
+/// Whoever loses much is told once, and again of what is lost later.
+#[tokio::test(start_paused = true)]
+async fn a_time_in_which_records_are_lost_is_told_of_once() {
+    let mut queue = Queue::default();
+    assert!(queue.lose());
+    for _ in 0..100 {
+        tokio::time::advance(QUIET - Duration::from_millis(1)).await;
+        assert!(!queue.lose());
+    }
+    tokio::time::advance(QUIET).await;
+    assert!(queue.lose());
+    assert_eq!((queue.lost, queue.ever_lost), (102, 102));
 }
 
 /// SECURITY AUD-7
