@@ -170,7 +170,7 @@ pub struct Spent {
     pub queued: Duration,
     /// Being judged by policy.
     pub policy: Duration,
-    /// From the record of the decision until the upstream's answer, or its stream, was there.
+    /// From the record of the decision until the upstream's answer, or its stream, was there, or nobody waited for it any more.
     pub upstream: Duration,
     /// Having its content looked at.
     pub sanitising: Duration,

@@ -21,7 +21,7 @@ use tower::{Layer, Service};
 
 use super::{Error, Gate};
 use crate::{
-    call::{Call, Op, Reply, ReplyStream, State},
+    call::{Call, Op, Reply, ReplyStream, State, Trail},
     limits::{Held, Limited, Limits, Seated, Stage, Subject},
     protocol::methods::ListKind,
     snapshot::Snapshot,
@@ -219,9 +219,12 @@ where
         let deadline = request.call().deadline;
         let trail = request.call().trail.clone();
         Sitting::Waiting(Box::pin(async move {
-            let began = Instant::now();
+            let queued = Queued {
+                trail,
+                began: Instant::now(),
+            };
             let turn = waiting.turn(deadline).await;
-            trail.note(|facts| facts.spent.queued += began.elapsed());
+            drop(queued);
             let held = turn?;
             let reply = inner.call(request).await;
             reply.map(|reply| holding(held, reply))
@@ -249,6 +252,19 @@ where
                 Poll::Ready(Err(error))
             }
         }
+    }
+}
+
+/// Notes how long a call stood in a queue when its turn has come, or when nobody waits for that any more.
+struct Queued {
+    trail: Trail,
+    began: Instant,
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        let took = self.began.elapsed();
+        self.trail.note(|facts| facts.spent.queued += took);
     }
 }
 

@@ -82,8 +82,8 @@ where
         let mark = self.wrap.enter(&mut request);
         Leaving {
             wrap: self.wrap.clone(),
-            mark: Some(mark),
             inner: self.inner.call(request),
+            mark: Some(mark),
         }
     }
 }
@@ -92,8 +92,9 @@ where
 #[derive(Debug)]
 pub struct Leaving<Req, W: Wrap<Req>, F> {
     wrap: LaneArc<W>,
-    mark: Option<W::Mark>,
+    /// Dropped before the mark: what is below notes its times then, and the mark may tell of them.
     inner: F,
+    mark: Option<W::Mark>,
 }
 
 impl<Req, W, F> Future for Leaving<Req, W, F>

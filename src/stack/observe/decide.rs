@@ -36,10 +36,7 @@ pub(in crate::stack) struct Decide<S> {
 /// A call whose permission is on record, or about to be.
 pub(in crate::stack) enum Deciding<S> {
     /// It goes on; where somebody reads its trail, its time is taken.
-    Going(
-        BoxFuture<'static, Result<Reply, Error>>,
-        Option<(Trail, Instant)>,
-    ),
+    Going(BoxFuture<'static, Result<Reply, Error>>, Option<Clock>),
     /// Its record is not safe yet. It goes on here, once.
     Waiting(Safe, Option<(S, Box<Permitted>)>),
     /// It does not go on.
@@ -95,7 +92,7 @@ where
                 Deciding::Waiting(safe, Some((inner, permitted)))
             }
             Ok(None) => {
-                let clock = (permitted.call.trail.clone(), clock::anew());
+                let clock = Clock::of(&permitted);
                 Deciding::Going(self.inner.call(permitted), Some(clock))
             }
         }
@@ -154,8 +151,26 @@ fn listened(permitted: &Permitted) -> (Vec<&str>, Vec<&str>) {
     (watched, not_watched)
 }
 
-fn note(trail: &Trail, began: Instant) {
-    trail.note(|facts| facts.spent.upstream += clock::since(began));
+/// Notes how long an upstream had a call when it has answered, or when nobody waits for that any more.
+pub(in crate::stack) struct Clock {
+    trail: Trail,
+    began: Instant,
+}
+
+impl Clock {
+    fn of(permitted: &Permitted) -> Self {
+        Self {
+            trail: permitted.call.trail.clone(),
+            began: clock::anew(),
+        }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        let took = clock::since(self.began);
+        self.trail.note(|facts| facts.spent.upstream += took);
+    }
 }
 
 /// Nothing in it is pinned where it stands.
@@ -172,9 +187,7 @@ where
             match &mut *self {
                 Self::Going(inner, clock) => {
                     let reply = ready!(inner.as_mut().poll(cx));
-                    if let Some((trail, began)) = clock {
-                        note(trail, *began);
-                    }
+                    *clock = None;
                     return Poll::Ready(reply);
                 }
                 Self::Waiting(safe, rest) => {
@@ -182,7 +195,7 @@ where
                     let (Ok(()), Some((mut inner, permitted))) = (safe, rest.take()) else {
                         return Poll::Ready(Err(Error::AuditUnavailable));
                     };
-                    let clock = (permitted.call.trail.clone(), clock::anew());
+                    let clock = Clock::of(&permitted);
                     *self = Self::Going(inner.call(permitted), Some(clock));
                 }
                 Self::Refused => return Poll::Ready(Err(Error::AuditUnavailable)),

@@ -14,7 +14,7 @@ mod refused;
 mod unsynced;
 mod withheld;
 
-use std::{ops::ControlFlow, path::Path, sync::LazyLock};
+use std::{future::IntoFuture as _, ops::ControlFlow, path::Path, sync::LazyLock};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
@@ -220,8 +220,49 @@ pairings! {
             let told = records(directory.path(), "tools/call");
             (told.len() == 2).then_some(told)
         });
-        assert_eq!(told.await[1]["outcome"], "cancelled");
+        let told = told.await;
+        assert_eq!(told[1]["outcome"], "cancelled");
+        let upstream = told[1]["spent"]["upstream_us"].as_u64();
+        assert!(upstream > Some(0), "{}", told[1]["spent"]);
     }
+}
+
+/// SECURITY 8
+#[tokio::test]
+async fn a_call_that_is_given_up_in_a_queue_has_the_time_that_it_stood_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("t")])
+        .on("tools/call", |_| Play::Hang);
+    let gateway = recording(directory.path(), &notes)
+        .setting("limits: [{ per: tool, concurrency: 1, queue: 1, wait: 60s }]")
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let mut first = client.call("notes_t", "{}").into_future();
+    tokio::select! {
+        biased;
+        _ = notes.until_heard("tools/call", 1) => {}
+        answer = &mut first => panic!("{answer:?}"),
+    }
+    let second = client.call("notes_t", "{}").into_future();
+    let waits = eventually("the second one waits", || async {
+        let at_once = gateway.app.snapshot().limits().in_flight();
+        (at_once == 2).then_some(())
+    });
+    tokio::select! {
+        biased;
+        answer = second => panic!("{answer:?}"),
+        () = waits => {}
+    }
+    let told = eventually("its end is recorded", || async {
+        let told = records(directory.path(), "tools/call").into_iter();
+        let mut given_up = told.filter(|record| record["outcome"] == "cancelled");
+        given_up.next()
+    });
+    let spent = told.await["spent"].take();
+    assert!(spent["queued_us"].as_u64() > Some(0), "{spent}");
+    drop(first);
 }
 
 /// SECURITY 8
