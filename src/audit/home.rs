@@ -239,7 +239,7 @@ pub fn node() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{borrow::Cow, fs};
+    use std::{borrow::Cow, fs, io::ErrorKind};
 
     use super::*;
     use crate::{
@@ -387,6 +387,26 @@ mod tests {
         let key = fs::read_to_string(directory.join(DIGEST)).unwrap();
         assert!(!all.contains(key.trim()), "{all}");
         assert!(!open(directory).replaced.digests);
+    }
+
+    #[test]
+    fn whoever_cannot_begin_for_want_of_room_is_told_to_make_some() {
+        let told = |cause: ErrorKind| {
+            let (path, cause) = ("key.pem".into(), cause.into());
+            HomeError::File { path, cause }.to_string()
+        };
+        for cause in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            assert!(
+                told(cause).contains("; make room there, "),
+                "{}",
+                told(cause)
+            );
+        }
+        let told = told(ErrorKind::PermissionDenied);
+        assert!(
+            told.ends_with("; set `audit.dir` to a directory that this user may write to, or write `audit: off`"),
+            "{told}"
+        );
     }
 
     #[test]

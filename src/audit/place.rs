@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::{
     key::{SigningKey, VerifyingKey},
-    log::{segments, sync_directory},
+    log::{is_full, segments, sync_directory},
     sinks::SinkError,
 };
 
@@ -34,7 +34,7 @@ const LOCK: &str = ".lock";
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// A file, or the directory.
-    #[error("cannot use `{}`: {cause}; set `audit.dir` to a directory that this user may write to, or write `audit: off`", .path.display())]
+    #[error("cannot use `{}`: {cause}; {}, or write `audit: off`", .path.display(), remedy(.cause))]
     File {
         /// Which.
         path: PathBuf,
@@ -56,6 +56,15 @@ pub enum HomeError {
     /// Too many write there.
     #[error("{BESIDE} processes write below `{}` already", .0.display())]
     Crowded(PathBuf),
+}
+
+/// What to do about what the system said.
+fn remedy(cause: &io::Error) -> &'static str {
+    if is_full(cause) {
+        "make room there, set `audit.dir` to a directory on another disk"
+    } else {
+        "set `audit.dir` to a directory that this user may write to"
+    }
 }
 
 /// Makes a directory for its owner alone.

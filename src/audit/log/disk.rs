@@ -191,6 +191,14 @@ impl Appender for File {
     }
 }
 
+/// Whether there is no room, which somebody may make, or time.
+pub(in crate::audit) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
 /// Makes the name of a file durable, or that it is gone.
 pub(in crate::audit) fn sync_directory(path: &Path) -> io::Result<()> {
     match path.parent() {

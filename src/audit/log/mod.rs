@@ -27,7 +27,7 @@ use std::{
 };
 
 pub use disk::{Appender, Disk, Storage, Streamed, Usage};
-pub(in crate::audit) use disk::{replace, sync_directory};
+pub(in crate::audit) use disk::{is_full, replace, sync_directory};
 pub use ended::Ended;
 pub use events::Events;
 pub(in crate::audit) use segment::INDEX;
@@ -85,6 +85,8 @@ pub struct Log {
     cuts: Cuts,
     /// The segment that is written to; `None` after one was given up and before the next.
     open: Option<Open>,
+    /// How the first segment is to begin, where there was no room for it when the log was opened.
+    opening: Option<Begin>,
     /// The last record that the operating system has.
     written: Place,
     /// The last record that survives a loss of power.
@@ -154,7 +156,8 @@ impl Syncing {
 }
 
 impl Log {
-    /// Opens the log in `directory`, which is made if it is not there, and begins a segment.
+    /// Opens the log in `directory`, which is made if it is not there, and begins a segment. Where there is no room for that, it
+    /// begins when there is: as where a disk gets full later, nothing can be written until then (SECURITY AUD-2).
     ///
     /// # Errors
     /// What the system says; nothing that was there is changed then, but for a torn tail.
@@ -179,6 +182,7 @@ impl Log {
             key,
             cuts,
             open: None,
+            opening: None,
             written: last,
             synced: last,
             unsynced: Events::default(),
@@ -191,13 +195,19 @@ impl Log {
             hashes: Vec::new(),
         };
         let torn = recovered.map_or(0, |recovered| recovered.cut);
-        log.begin(Begin {
+        let begin = Begin {
             opens: true,
             torn,
             given_up: None,
-        })?;
-        // Tried again in time.
-        _ = log.retire();
+        };
+        match log.begin(begin) {
+            Err(error) if is_full(&error) => log.opening = Some(begin),
+            begun => {
+                begun?;
+                // Tried again in time.
+                _ = log.retire();
+            }
+        }
         Ok((log, recovered))
     }
 
@@ -436,14 +446,15 @@ impl Log {
                 again.push(event, gist.copied());
             }
         }
-        let given_up = Some(self.synced);
-        let begun = self.begin(Begin {
+        let given_up = Begin {
             opens: false,
             torn: 0,
-            given_up,
-        });
+            given_up: Some(self.synced),
+        };
+        let begun = self.begin(self.opening.unwrap_or(given_up));
         match begun.and_then(|()| self.write(again.iter())) {
             Ok(()) => {
+                self.opening = None;
                 self.unsynced.append(&again);
                 for path in self.useless.drain(..) {
                     // Left behind, it is one more that was given up.

@@ -63,6 +63,43 @@ pub(in crate::audit) fn calls(directory: &Path) -> Vec<usize> {
         .collect()
 }
 
+/// SECURITY AUD-2, AUD-5: a disk that is full when a process starts is as one that gets full later.
+#[test]
+fn a_log_that_is_opened_on_a_full_disk_goes_on_when_there_is_room_and_tells_of_what_was_torn() {
+    for torn in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+        log.append(&[happened(0)].into()).unwrap();
+        drop(log);
+        if torn {
+            let last = segments(directory.path()).unwrap().pop().unwrap();
+            let mut text = fs::read(&last.path).unwrap();
+            text.extend(b"{\"half a rec");
+            fs::write(&last.path, text).unwrap();
+        }
+        disk.full.store(true, Relaxed);
+        let (mut log, recovered) = open(&disk, directory.path(), Cuts::default());
+        assert_eq!(recovered.unwrap().cut > 0, torn);
+        for _ in 0..3 {
+            assert!(log.append(&[happened(1)].into()).is_err());
+            assert!(log.reopen().is_err() && log.tidy().is_err());
+        }
+        assert_eq!(segments(directory.path()).unwrap().len(), 1);
+        disk.full.store(false, Relaxed);
+        log.append(&[happened(2)].into()).unwrap();
+        assert_eq!(calls(directory.path()), [0, 2]);
+        let reason = if torn { "recovery" } else { "opened" };
+        let told = records(directory.path());
+        let begun = told.iter().filter(|event| event.contains(reason)).count();
+        assert_eq!(begun, 1, "{told:?}");
+        // It is said once.
+        log.rotate().unwrap();
+        let told = records(directory.path());
+        assert!(told.last().unwrap().contains("next"), "{told:?}");
+    }
+}
+
 #[test]
 fn records_go_on_where_the_process_before_has_ended() {
     let directory = tempfile::tempdir().unwrap();

@@ -270,6 +270,29 @@ fn what_cannot_be_written_is_refused_kept_and_written_later() {
     }
 }
 
+/// SECURITY AUD-2
+#[test]
+fn who_begins_to_record_on_a_full_disk_refuses_until_there_is_room() {
+    for durability in [Durability::Strict, Durability::Kernel] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        disk.full.store(true, Relaxed);
+        let (recorder, keeper) = start(&disk, directory.path(), durability, Bounds::default());
+        recorder.note(&happened(0), None, Weight::Fact);
+        while recorder.is_available() {
+            thread::yield_now();
+        }
+        assert_eq!(put(&recorder, 1), Err(Unavailable), "{durability:?}");
+        disk.full.store(false, Relaxed);
+        while !recorder.is_available() {
+            thread::yield_now();
+        }
+        put(&recorder, 2).unwrap();
+        drop(keeper);
+        assert_eq!(calls(directory.path()), [0, 1, 2], "{durability:?}");
+    }
+}
+
 /// SECURITY 6: anybody may be refused any number of times.
 #[test]
 fn of_what_was_refused_no_more_is_kept_than_there_is_room_for_and_the_rest_is_counted() {

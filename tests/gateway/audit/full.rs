@@ -163,6 +163,49 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
     }
 }
 
+/// SECURITY AUD-2: also where the disk was full before the process was there.
+#[tokio::test]
+async fn a_gateway_that_starts_on_a_full_disk_lists_and_refuses_until_there_is_room() {
+    let test = "a_gateway_that_starts_on_a_full_disk_lists_and_refuses_until_there_is_room";
+    let instead =
+        "`who_begins_to_record_on_a_full_disk_refuses_until_there_is_room` has the fault injected";
+    let Some(disk) = Small::mounted(test, instead) else {
+        return;
+    };
+    let directory = disk.path().join("audit");
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("t")])
+        .on("tools/call", |_| Play::Result(text_result("it-was-called")));
+    let setting = format!(
+        "audit: {{ dir: '{}', disk: {{ refuse: 100 }} }}",
+        directory.display()
+    );
+    let start = async || {
+        let gateway = Gateway::of().setting(&setting).upstream("notes", &notes);
+        gateway.start().await
+    };
+    // What has never been there cannot be begun: there is no key yet.
+    let gateway = start().await;
+    gateway.app.clone().shutdown().await;
+    disk.fill(0);
+    let gateway = start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    assert_eq!(client.tools().await, ["notes_t"]);
+    let answer = client.call("notes_t", "{}").await;
+    assert!(answer.body.contains("audit_unavailable"), "{}", answer.body);
+    assert!(notes.heard("tools/call").is_empty());
+    disk.make_room();
+    eventually("calls go through", || async {
+        let answer = client.call("notes_t", "{}").await;
+        answer.body.contains("it-was-called").then_some(())
+    })
+    .await;
+    gateway.app.clone().shutdown().await;
+    let key = std::fs::read_to_string(directory.join("key.pub")).unwrap();
+    let key = VerifyingKey::parse(&key).unwrap();
+    assert_eq!(verify(&directory, &[key], &[], |_| {}).unwrap().faults, []);
+}
+
 /// SECURITY AUD-2: `async` loses records rather than calls, and says how many.
 #[tokio::test]
 async fn a_gateway_that_records_when_it_can_goes_on_calling_on_a_full_disk() {
