@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::problem::Problem;
+use crate::audit::stamped;
 
 /// The most items of a page.
 pub(super) const MOST: u64 = 500;
@@ -103,6 +104,9 @@ impl Query {
         let bad = |detail: String| Problem::bad_request("bad_parameter", detail);
         let mut read: Vec<(&'static str, String)> = Vec::new();
         let text = text.unwrap_or_default();
+        if !is_escaped_well(text) {
+            return Err(bad("after each `%` come two hexadecimal digits".to_owned()));
+        }
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             let Some(parameter) = known.iter().find(|known| known.name == name) else {
                 return Err(bad(format!(
@@ -167,6 +171,15 @@ impl Query {
     }
 }
 
+/// Whether each escape is one (RFC 3986, section 2.1): what is none would else be read as it stands.
+fn is_escaped_well(text: &str) -> bool {
+    let mut parts = text.as_bytes().split(|byte| *byte == b'%').skip(1);
+    parts.all(|part| {
+        let digits = part.get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    })
+}
+
 fn bad_cursor() -> Problem {
     Problem::bad_request("bad_cursor", "`cursor` is none that was given out here")
 }
@@ -187,10 +200,9 @@ impl Shape {
             },
             Self::Word(words) if words.contains(&text) => Ok(text.to_owned()),
             Self::Word(words) => Err(format!("is one of {}", words.join(", "))),
-            Self::Time => match text.parse::<jiff::Timestamp>() {
-                Ok(time) => Ok(format!("{time:.9}")),
-                Err(_) => Err("is a time such as 2026-11-21T12:00:00Z".to_owned()),
-            },
+            Self::Time => {
+                stamped(text).ok_or_else(|| "is a time such as 2026-11-21T12:00:00Z".to_owned())
+            }
         }
     }
 }
@@ -216,11 +228,12 @@ pub(super) fn cursor(place: &str) -> String {
 mod tests {
     use super::*;
 
-    const KNOWN: [Parameter; 4] = [
+    const KNOWN: [Parameter; 5] = [
         LIMIT,
         CURSOR,
         Parameter::maybe("kind", Shape::Word(&["tool", "prompt"]), ""),
         Parameter::maybe("since", Shape::Time, ""),
+        Parameter::named("name", ""),
     ];
 
     fn refused(text: &str) -> &'static str {
@@ -244,6 +257,11 @@ mod tests {
             "kind=",
             "cursor=",
             "since=yesterday",
+            "since=9999-12-32T00:00:00Z",
+            "name=%zz",
+            "name=a%",
+            "name=a%2",
+            "n%ame=a",
         ] {
             assert_eq!(refused(text), "bad_parameter", "{text}");
         }
@@ -255,6 +273,10 @@ mod tests {
         let query = query.unwrap();
         assert_eq!((query.limit(), query.text("kind")), (500, Some("tool")));
         assert_eq!(query.text("since"), Some("2026-11-21T11:00:00.000000000Z"));
+        let query = Query::parse(Some("since=9999-12-31T23:59:59Z&name=100%25"), &KNOWN).unwrap();
+        // The latest time of all: no record is from then on.
+        assert_eq!(query.text("since"), Some("9999-12-30T22:00:00.999999999Z"));
+        assert_eq!(query.text("name"), Some("100%"));
         assert_eq!(Query::parse(None, &KNOWN).unwrap().limit(), USUAL);
         let needed = [Parameter::needed("name", Shape::Text(3), "")];
         assert!(Query::parse(None, &needed).is_err());

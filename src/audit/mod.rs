@@ -27,5 +27,5 @@ pub const LINE_SCHEMA: &str = include_str!("line.schema.json");
 
 pub use auditor::Auditor;
 pub use rules::{Level, Rule, Rules};
-pub(crate) use stamp::stamp;
-pub use words::{End, events};
+pub(crate) use stamp::{stamp, stamped};
+pub use words::{EVENTS, End, OUTCOMES};

@@ -2,6 +2,8 @@
 
 use std::{cell::Cell, time::SystemTime};
 
+use jiff::{Timestamp, fmt::temporal::Pieces};
+
 /// As long as `2026-11-25T18:22:47` is.
 const SECOND: usize = 19;
 
@@ -40,8 +42,23 @@ pub(super) fn write(out: &mut String, time: SystemTime) {
     out.extend(digits.map(char::from));
 }
 
+/// The text of a time that somebody wrote as RFC 3339 has it. In place of one that is later than any record can be, in the last
+/// hours of the year 9999, the last that a record can be of.
+pub(crate) fn stamped(text: &str) -> Option<String> {
+    let time = text.parse().ok().or_else(|| beyond(text))?;
+    Some(format!("{time:.9}"))
+}
+
+fn beyond(text: &str) -> Option<Timestamp> {
+    let pieces = Pieces::parse(text).ok()?;
+    let date = pieces.date();
+    let whole = pieces.time().is_some() && pieces.offset().is_some();
+    let last = (date.year(), date.month()) == (9_999, 12) && date.day() >= 30;
+    (whole && last).then_some(Timestamp::MAX)
+}
+
 fn whole(time: SystemTime) -> String {
-    jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.9}"))
+    Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.9}"))
 }
 
 #[cfg(test)]

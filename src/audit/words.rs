@@ -76,8 +76,31 @@ pub(super) const CHECKPOINT: &str = "checkpoint";
 /// Of segments that were removed because of their age.
 pub(super) const RETENTION: &str = "retention";
 
+/// Every `outcome` that records have.
+pub const OUTCOMES: [&str; End::ALL.len()] = {
+    let mut words = [""; End::ALL.len()];
+    let mut n = 0;
+    while n < words.len() {
+        words[n] = End::ALL[n].word();
+        n += 1;
+    }
+    words
+};
+
 /// Every `event` that records have.
-pub fn events() -> impl Iterator<Item = &'static str> {
-    let own = [CALL, GAP, DISK, SEGMENT, CHECKPOINT, RETENTION];
-    own.into_iter().chain(Kind::ALL.map(Kind::word))
-}
+pub const EVENTS: [&str; OWN.len() + Kind::ALL.len()] = {
+    let mut words = [""; OWN.len() + Kind::ALL.len()];
+    let mut n = 0;
+    while n < words.len() {
+        words[n] = if n < OWN.len() {
+            OWN[n]
+        } else {
+            Kind::ALL[n - OWN.len()].word()
+        };
+        n += 1;
+    }
+    words
+};
+
+/// Those of calls and of the log itself.
+const OWN: [&str; 6] = [CALL, GAP, DISK, SEGMENT, CHECKPOINT, RETENTION];

@@ -27,6 +27,7 @@ use crate::{
         search::{Search, Waiting},
     },
     audit::{
+        EVENTS, OUTCOMES,
         chain::Line,
         entry::Entry,
         follow::Follower,
@@ -50,7 +51,11 @@ pub(in crate::admin) const SEARCH: &[Parameter] = &[
     CURSOR,
     LIMIT,
     Parameter::maybe("since", Shape::Time, "Not before this time."),
-    Parameter::maybe("until", Shape::Time, "Before this time."),
+    Parameter::maybe(
+        "until",
+        Shape::Time,
+        "Before this time, which is not before `since`.",
+    ),
     PRINCIPAL,
     UPSTREAM,
     NAME,
@@ -78,9 +83,10 @@ const NAME: Parameter = Parameter::named(
     "Only records of this tool, prompt or resource, by either of its names.",
 );
 const METHOD: Parameter = Parameter::named("method", "Only records of this method.");
-const OUTCOME: Parameter = Parameter::named(
+const OUTCOME: Parameter = Parameter::maybe(
     "outcome",
-    "Only records of this outcome: `ok`, `tool_error`, `denied`, …",
+    Shape::Word(&OUTCOMES),
+    "Only records of this outcome.",
 );
 const DECISION: Parameter = Parameter::maybe(
     "decision",
@@ -95,7 +101,11 @@ const FINDING: Parameter = Parameter::named(
     "finding",
     "Only records with a finding of this class or rule.",
 );
-const EVENT: Parameter = Parameter::named("event", "Only records of this kind of event.");
+const EVENT: Parameter = Parameter::maybe(
+    "event",
+    Shape::Word(&EVENTS),
+    "Only records of this kind of event.",
+);
 const CALL: Parameter = Parameter::named(
     "call",
     "Only records of this call: the reference that its client was told.",
@@ -129,6 +139,7 @@ pub(in crate::admin) struct Record {
 
 pub(in crate::admin) fn search(asked: Asked) -> Answer {
     let started = reader(&asked).and_then(|reader| {
+        in_order(&asked.query)?;
         let before = asked.query.after_number()?.unwrap_or(u64::MAX);
         Ok((asked.bench.searches.begin(asked.role)?, reader, before))
     });
@@ -224,6 +235,17 @@ fn unreadable(error: &io::Error) -> Problem {
         "audit_unavailable",
         "the log cannot be read",
     )
+}
+
+/// Whether there is any time between the two that are asked for: a slip is told from what is not there.
+fn in_order(query: &Query) -> Result<(), Problem> {
+    match (query.text("since"), query.text("until")) {
+        (Some(since), Some(until)) if since > until => Err(Problem::bad_request(
+            "bad_parameter",
+            "`until` is before `since`",
+        )),
+        (_, _) => Ok(()),
+    }
 }
 
 fn filter(query: &Query) -> Filter {
@@ -410,6 +432,31 @@ mod tests {
             r#"{{"items":[{{"seq":7,"record":{{"v":1}}}}],"next_cursor":"{next}","unsearched_before":5}}"#
         );
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_no_record_can_be_is_refused_and_not_looked_for() {
+        for text in [
+            "outcome=okay",
+            "event=calls",
+            "since=2026-11-22T00:00:00Z&until=2026-11-21T23:59:59Z",
+        ] {
+            let query = Query::parse(Some(text), SEARCH);
+            let problem = query.and_then(|query| in_order(&query)).unwrap_err();
+            assert_eq!(
+                (problem.status.as_u16(), problem.reason),
+                (400, "bad_parameter"),
+                "{text}"
+            );
+        }
+        for text in ["outcome=okay", "event=calls"] {
+            assert!(Query::parse(Some(text), FOLLOW).is_err(), "{text}");
+        }
+        let same = "since=2026-11-22T00:00:00Z&until=2026-11-22T01:00:00%2B01:00";
+        for text in [same, "outcome=tool_error&event=call", "event=retention"] {
+            let query = Query::parse(Some(text), SEARCH).unwrap();
+            in_order(&query).unwrap();
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use clap::{Args as ClapArgs, builder::PossibleValuesParser};
 
 use crate::{
-    audit::{End, events, query::Filter, stamp},
+    audit::{EVENTS, OUTCOMES, query::Filter, stamp, stamped},
     config,
 };
 
@@ -31,7 +31,7 @@ pub(super) struct Asked {
     #[arg(long)]
     method: Option<String>,
     /// How it ended
-    #[arg(long, value_parser = PossibleValuesParser::new(End::ALL.map(End::word)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(OUTCOMES))]
     outcome: Option<String>,
     /// What was decided
     #[arg(long, value_parser = ["permit", "deny"])]
@@ -43,7 +43,7 @@ pub(super) struct Asked {
     #[arg(long, value_name = "CLASS")]
     finding: Option<String>,
     /// The kind of event
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(events()))]
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(EVENTS))]
     event: Option<String>,
     /// The reference that a client was told
     #[arg(long = "ref", value_name = "REF")]
@@ -85,8 +85,8 @@ fn moment(text: &str) -> Result<Moment, String> {
 }
 
 fn moment_at(text: &str, now: SystemTime) -> Result<Moment, String> {
-    if let Ok(time) = text.parse::<jiff::Timestamp>() {
-        return Ok(Moment(format!("{time:.9}")));
+    if let Some(time) = stamped(text) {
+        return Ok(Moment(time));
     }
     if let Ok(day) = text.parse::<jiff::civil::Date>() {
         return Ok(Moment(format!("{day}T00:00:00.000000000Z")));
@@ -118,6 +118,7 @@ mod tests {
                 "2026-11-21T12:00:00.500000000Z",
             ),
             ("2026-11-21", "2026-11-21T00:00:00.000000000Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-30T22:00:00.999999999Z"),
             ("1h", "2027-01-15T07:00:00.000000000Z"),
             ("7d", "2027-01-08T08:00:00.000000000Z"),
         ] {

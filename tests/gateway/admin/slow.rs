@@ -130,7 +130,7 @@ async fn who_never_reads_is_cut_off_and_holds_nothing_else_up() {
     let mut stares = stare(plane.address).await;
     let mut others = vec![follow(plane.address, "/api/audit/follow?event=call").await];
     for _ in 2..STREAMS {
-        let other = follow(plane.address, "/api/audit/follow?event=nothing").await;
+        let other = follow(plane.address, "/api/audit/follow?event=retention").await;
         assert_eq!(other.status, 200);
         others.push(other);
     }
