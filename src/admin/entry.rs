@@ -201,6 +201,13 @@ impl Entry {
         let query = Query::parse(head.uri.query(), operation.query)?;
         let body = match operation.verb {
             Verb::Get => Json::empty_object(),
+            Verb::Post if head.headers.contains_key(header::CONTENT_ENCODING) => {
+                return Err(Problem::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "not_json",
+                    "send the body as it is, without `Content-Encoding`",
+                ));
+            }
             Verb::Post if is_json(&head.headers) => self.body(body, operation).await?,
             Verb::Post => {
                 return Err(Problem::new(

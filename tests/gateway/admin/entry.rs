@@ -142,6 +142,12 @@ async fn what_a_page_of_another_site_sends_is_refused_whatever_it_knows() {
     }
     let answer = plane.raw(Method::POST, path, &[known], "{}").await;
     assert_eq!(problem(&answer), (415, "not_json".into()));
+    // SECURITY HTTP-6
+    for coding in ["gzip", "identity"] {
+        let coded = [known, json, ("content-encoding", coding)];
+        let answer = plane.raw(Method::POST, path, &coded, "{}").await;
+        assert_eq!(problem(&answer), (415, "not_json".into()), "{coding}");
+    }
     for body in ["", "[]", "null", r#"{"x":1}"#, r#"{"#] {
         let answer = plane.raw(Method::POST, path, &[known, json], body).await;
         assert_eq!(problem(&answer), (400, "bad_body".into()), "{body}");
