@@ -35,7 +35,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .failing(&[404]),
     Operation::post("refresh_upstream", "/api/upstreams/{upstream}/refresh", Told::Json(describe::<upstreams::Brief>), upstreams::refresh, "Reads its lists again: at once, or when 2 s have passed since they were last read because of a change.")
         .failing(&[404]),
-    Operation::post("restart_upstream", "/api/upstreams/{upstream}/restart", Told::Json(describe::<upstreams::Brief>), upstreams::restart, "Closes what is connected and begins anew; calls in flight to it are lost, a program is started again. A disabled one stays so.")
+    Operation::post("restart_upstream", "/api/upstreams/{upstream}/restart", Told::Json(describe::<upstreams::Brief>), upstreams::restart, "Closes what is connected and begins anew; calls in flight to it may be lost; those of a program are, which is started again. A disabled one stays so.")
         .failing(&[404]),
     Operation::post("disable_upstream", "/api/upstreams/{upstream}/disable", Told::Json(describe::<upstreams::Brief>), upstreams::disable, "Uses it no more, until it is enabled or the process ends: what it offers goes from the lists, calls to it fail.")
         .failing(&[404]),
