@@ -4,8 +4,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::{Ended, out, source::Source, table};
 use crate::{
-    config::Plan,
-    connect::{Connection, Connections},
+    connect::{Connection, Connections, spec::ConnectSpec},
     fetch::Fetcher,
     json::Json,
     protocol::meta,
@@ -70,8 +69,22 @@ pub(super) async fn run(command: Command) -> Ended {
     }
 }
 
+/// What a list needs of a configuration: the store, and to which upstreams its connections belong.
+const LISTED: [&str; 6] = [
+    "connections",
+    "upstreams.*.url",
+    "upstreams.*.auth.authorization_code.authorize_url",
+    "upstreams.*.auth.authorization_code.client_id",
+    "upstreams.*.auth.authorization_code.issuer",
+    "upstreams.*.auth.authorization_code.token_url",
+];
+
 fn list(args: &ListArgs) -> Ended {
-    let (connections, _tasks) = match open(&args.source) {
+    let connect = args.source.part(&LISTED, |plan| {
+        (!plan.connect.accounts.is_empty()).then_some(plan.connect)
+    });
+    let opened = connect.and_then(|connect| open(connect.unwrap_or_default()));
+    let (connections, _tasks) = match opened {
         Ok(opened) => opened,
         Err(ended) => return ended,
     };
@@ -92,7 +105,9 @@ fn list(args: &ListArgs) -> Ended {
 }
 
 async fn revoke(args: &RevokeArgs) -> Ended {
-    let (connections, tasks) = match open(&args.source) {
+    // Its server takes the tokens back, for which the whole of its block is needed.
+    let plan = args.source.plan().ok_or(Ended::Misused);
+    let (connections, tasks) = match plan.and_then(|plan| open(plan.connect)) {
         Ok(opened) => opened,
         Err(ended) => return ended,
     };
@@ -140,8 +155,7 @@ async fn revoke(args: &RevokeArgs) -> Ended {
 }
 
 /// The store of a configuration.
-fn open(source: &Source) -> Result<(Connections, Tasks), Ended> {
-    let Plan { connect, .. } = source.plan().ok_or(Ended::Misused)?;
+fn open(connect: ConnectSpec) -> Result<(Connections, Tasks), Ended> {
     if connect.accounts.is_empty() {
         out::problem("nobody logs in to any upstream of this configuration");
         return Err(Ended::Failed);

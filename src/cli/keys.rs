@@ -130,15 +130,17 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
 
 /// Runs it.
 pub(super) fn run(args: &Args) -> Ended {
-    let source = match args {
-        Args::Create(create) => &create.source,
-        Args::List(list) => &list.source,
-        Args::Revoke(revoke) => &revoke.source,
+    // What keys are hashed with is of no use for keys that are there.
+    let (source, needed) = match args {
+        Args::Create(create) => (&create.source, "auth.keys"),
+        Args::List(list) => (&list.source, "auth.keys.file"),
+        Args::Revoke(revoke) => (&revoke.source, "auth.keys.file"),
     };
-    let Some(plan) = source.plan() else {
-        return Ended::Misused;
+    let spec = match source.part(&[needed], |plan| plan.auth?.keys) {
+        Ok(spec) => spec,
+        Err(ended) => return ended,
     };
-    let Some(spec) = plan.auth.and_then(|auth| auth.keys) else {
+    let Some(spec) = spec else {
         out::problem(&format!(
             "{} says nothing of API keys; add `auth: {{ keys: {{ file: keys.json, secret: \"${{file:/path}}\" }} }}`",
             source.path().display()

@@ -341,8 +341,7 @@ fn approve(args: &ApproveArgs) -> Ended {
 
 /// The store of a configuration.
 fn open(source: &Source) -> Result<Store, Ended> {
-    let plan = source.plan().ok_or(Ended::Misused)?;
-    let Some(directory) = plan.pins.directory else {
+    let Some(directory) = source.part(&["state.dir"], |plan| plan.pins.directory)? else {
         out::problem(
             "`state.dir` is not set: pins are in the memory of the running gateway, and end with it",
         );

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    cli::{logs, out},
-    config::{self, Colour, Plan, Rejected, Vars},
+    cli::{Ended, logs, out},
+    config::{self, Colour, Plan, Problem, Rejected, Vars},
 };
 
 /// The file that is read if none is named.
@@ -82,6 +82,39 @@ impl Source {
         told(self.load())
     }
 
+    /// What a command takes from the plan that needs only these parts of it, as [`config::load_parts`] has them. What is wrong
+    /// elsewhere is told in notes and stops nothing; `None` where nothing is written of what it takes.
+    ///
+    /// # Errors
+    /// Where there is none because something is wrong, all of which has been told.
+    pub(super) fn part<T>(
+        &self,
+        parts: &[&str],
+        take: impl FnOnce(Plan) -> Option<T>,
+    ) -> Result<Option<T>, Ended> {
+        if self.mcp_json.is_some() {
+            return self.plan().map(take).ok_or(Ended::Misused);
+        }
+        let loaded = config::load_parts(&self.path(), &config::process_vars, parts);
+        let (plan, wrong) = loaded.map_err(|rejected| {
+            tell(&rejected);
+            Ended::Misused
+        })?;
+        logs::withhold(&plan);
+        match (take(plan), wrong) {
+            // It may be what is wrong that has taken it away.
+            (None, Some(rejected)) => {
+                tell(&rejected);
+                Err(Ended::Misused)
+            }
+            (taken, wrong) => {
+                let wrong = wrong.iter().flat_map(|rejected| &rejected.problems);
+                wrong.for_each(note);
+                Ok(taken)
+            }
+        }
+    }
+
     /// The same for a gateway that is to serve.
     pub(super) fn plan_to_serve(&self) -> Option<Plan> {
         told(self.load_to_serve())
@@ -102,6 +135,22 @@ fn told(loaded: Result<(Plan, Vec<String>), Rejected>) -> Option<Plan> {
             None
         }
     }
+}
+
+/// Tells of a problem that stops nothing here.
+fn note(problem: &Problem) {
+    let Problem {
+        file,
+        line,
+        column,
+        path,
+        message,
+        ..
+    } = problem;
+    logs::say(&format!(
+        "{}: {file}:{line}:{column}: {path}: {message}; `usher check` says more",
+        out::paint(out::YELLOW, "note")
+    ));
 }
 
 /// Draws every problem, and says how many there are.

@@ -104,6 +104,91 @@ async fn commands_end_with_the_code_of_what_happened() {
     assert_eq!(run(&["usher", "import", &missing]).await, Ended::Misused);
 }
 
+/// Whoever revokes a key need not have the secrets of everything else.
+#[tokio::test]
+async fn what_is_wrong_elsewhere_keeps_nobody_from_keys_pins_and_connections() {
+    use std::os::unix::fs::PermissionsExt as _;
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        crate::config::write_new(&path, text).expect("written");
+        let own = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, own).expect("mode set");
+        path.display().to_string()
+    };
+    let run = async |arguments: &[&str]| {
+        let arguments = ["usher"].iter().chain(arguments);
+        obey(Cli::try_parse_from(arguments).expect("well-formed").command).await
+    };
+    let secret = file("secret", &"5e".repeat(32));
+    let keys = format!("keys: {{ file: keys.json, secret: '${{file:{secret}}}' }}");
+    let store = format!("connections: {{ store: store, keys: ['${{file:{secret}}}'] }}");
+    let upstream = |more: &str| {
+        format!(
+            "upstreams: {{ a: {{ url: 'https://a.example/mcp', auth: {{ authorization_code: {{ {more} }} }} }} }}"
+        )
+    };
+    let login = "client_id: c, client_secret: '${env:USHER_TEST_NOBODY}'";
+    let sound = |more: &str| {
+        let upstream = upstream(login);
+        format!(
+            "auth: {{ {keys} }}\nstate: {{ dir: state, key: '${{env:USHER_TEST_NOBODY}}' }}\n{store}\n{upstream}\n{more}\n"
+        )
+    };
+    let elsewhere = file("elsewhere.yaml", &sound("zebra: 1"));
+    let config = ["-c", &elsewhere];
+    for (arguments, ended) in [
+        (&["keys", "create", "ci", "--owner", "ana"][..], Ended::Well),
+        (&["keys", "list"], Ended::Well),
+        (&["keys", "revoke", "ci"], Ended::Well),
+        (&["pins", "status"], Ended::Well),
+        (&["connections", "list"], Ended::Well),
+        // Its server is to take the tokens back.
+        (&["connections", "revoke", "a", "--all"], Ended::Misused),
+        (&["check"], Ended::Misused),
+        (&["serve"], Ended::Misused),
+    ] {
+        let arguments = [arguments, &config].concat();
+        assert_eq!(run(&arguments).await, ended, "{arguments:?}");
+    }
+    let text = std::fs::read_to_string(directory.path().join("keys.json")).expect("read");
+    assert!(text.contains("revoked"), "{text}");
+    // What they need is wrong, or what is wrong has taken it away.
+    for (number, text) in [
+        "auth: [",
+        "auth: { keys: { file: 7 } }\nstate: { dir: [] }\nconnections: { store: 7 }",
+        "auth: 7\nstate: 7\nconnections: 7",
+        "zebra: 1",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let broken = file(&format!("broken-{number}.yaml"), text);
+        for command in [
+            ["keys", "list"],
+            ["pins", "status"],
+            ["connections", "list"],
+        ] {
+            let arguments = [&command[..], &["-c", &broken]].concat();
+            assert_eq!(run(&arguments).await, Ended::Misused, "{arguments:?}");
+        }
+    }
+    // Its secret is needed for a new key, and for no other.
+    let text = "auth: { keys: { file: keys.json, secret: '${env:USHER_TEST_NOBODY}' } }";
+    let without = file("without.yaml", text);
+    for (arguments, ended) in [
+        (
+            &["keys", "create", "cd", "--owner", "ana"][..],
+            Ended::Misused,
+        ),
+        (&["keys", "list", "--all"], Ended::Well),
+    ] {
+        let arguments = [arguments, &["-c", &without]].concat();
+        assert_eq!(run(&arguments).await, ended, "{arguments:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_gateway_that_is_not_there_is_a_failure_and_a_bad_address_a_misuse() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

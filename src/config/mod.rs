@@ -1,7 +1,8 @@
 //! Configuration: a file is read, checked whole, and becomes a plan.
 //!
 //! Guarantees: every problem is reported at once, each with file, line, column and a hint; no message and no drawing shows
-//! a secret; a plan exists only if nothing was wrong. Below this floor nobody has heard of a file.
+//! a secret; a plan exists only if nothing was wrong, but for somebody who [needs only a part](load_parts) of it and starts nothing.
+//! Below this floor nobody has heard of a file.
 
 mod plan;
 
@@ -71,6 +72,31 @@ pub fn examine(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     let plan = files::gather(path, vars, &mut findings)
         .map(|tree| check::examine(tree, vars, &mut findings));
     findings.settle(plan)
+}
+
+/// Reads and checks the configuration at `path` for somebody who needs only these parts of it, such as `auth.keys`, or
+/// `upstreams.*.url` for that of each. What is wrong elsewhere comes along with the plan, in which it is left out or left as it is
+/// written: a key can be revoked where another part's secrets are not.
+///
+/// # Errors
+/// [`Rejected`] where something is wrong with those parts, or with a file as a whole.
+pub fn load_parts(
+    path: &Path,
+    vars: Vars<'_>,
+    parts: &[&str],
+) -> Result<(Plan, Option<Rejected>), Rejected> {
+    let mut findings = problem::Findings::default();
+    let tree = files::gather(path, vars, &mut findings);
+    let Some(plan) = tree.map(|tree| check::check(tree, &mut findings)) else {
+        return Err(findings.rejected());
+    };
+    if findings.problems.is_empty() {
+        Ok((plan, None))
+    } else if findings.spares(parts) {
+        Ok((plan, Some(findings.rejected())))
+    } else {
+        Err(findings.rejected())
+    }
 }
 
 /// The directory of policies that the configuration at `path` names, whatever else is wrong with it: policies can be worked on

@@ -121,17 +121,42 @@ impl Findings {
     }
 
     /// `value`, if nothing was wrong.
-    pub(super) fn settle<T>(mut self, value: Option<T>) -> Result<T, Rejected> {
+    pub(super) fn settle<T>(self, value: Option<T>) -> Result<T, Rejected> {
         match value {
             Some(value) if self.problems.is_empty() => Ok(value),
-            _ => {
-                self.problems
-                    .sort_by_key(|problem| (problem.place.file, problem.line, problem.column));
-                Err(Rejected {
-                    problems: self.problems,
-                    sources: self.sources,
-                })
-            }
+            _ => Err(self.rejected()),
         }
+    }
+
+    /// Everything that is wrong.
+    pub(super) fn rejected(mut self) -> Rejected {
+        self.problems
+            .sort_by_key(|problem| (problem.place.file, problem.line, problem.column));
+        Rejected {
+            problems: self.problems,
+            sources: self.sources,
+        }
+    }
+
+    /// Whether nothing is wrong with what stands at any of these places, with what is in it, with what it is in, or with a file as
+    /// a whole. A place is keys as [`Problem::path`] has them, and `*` for any.
+    pub(super) fn spares(&self, places: &[&str]) -> bool {
+        let touches = |path: &str| {
+            // What of an included file is missing nobody knows.
+            let everything = path.is_empty() || path == "include" || path.starts_with("include[");
+            let steps = |text: &str| -> Vec<String> {
+                let steps = text.split(['.', '[']);
+                steps
+                    .map(|step| step.trim_end_matches(']').to_owned())
+                    .collect()
+            };
+            let path = steps(path);
+            let meets = |place: &str| {
+                let mut pairs = path.iter().zip(steps(place));
+                pairs.all(|(one, other)| *one == other || other == "*")
+            };
+            everything || places.iter().any(|place| meets(place))
+        };
+        !self.problems.iter().any(|problem| touches(&problem.path))
     }
 }

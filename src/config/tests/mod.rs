@@ -8,6 +8,7 @@ mod certificates;
 mod connections;
 mod grants;
 mod limits;
+mod parts;
 mod refused;
 mod secrets;
 mod telemetry;
