@@ -179,6 +179,12 @@ impl Governor {
         let result = Policy::load(&self.plan.dir).and_then(|policy| {
             let digest = policy.digest();
             if digest == before.policy().policy().digest() {
+                if !standing.refused.is_empty() {
+                    tracing::info!(
+                        digest,
+                        "the policies are mended: they are those in force again"
+                    );
+                }
                 // Its cases may be others.
                 standing.read = Some(policy);
                 standing.read_of.clone_from(&seen);
@@ -366,4 +372,72 @@ fn look(dir: &Path) -> Look {
         .collect();
     seen.sort();
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::{
+        catalog::rules::CatalogRules,
+        events::{Bounds, Hub},
+    };
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Whoever was told that a set is wrong is told that it is not, also where nothing else changes by that.
+    #[test]
+    fn a_set_that_is_mended_to_the_one_in_force_is_told_of_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |text: &str| fs::write(directory.path().join("main.cedar"), text).unwrap();
+        let good = "permit(principal, action, resource);";
+        write(good);
+        let plan = PolicyPlan {
+            dir: directory.path().to_owned(),
+            enforce_cases: false,
+        };
+        let rules = CatalogRules {
+            names: Default::default(),
+            pages: Default::default(),
+            bounds: Default::default(),
+            screen: Default::default(),
+            upstreams: Vec::new(),
+            toolsets: Vec::new(),
+        };
+        let policy = Policy::load(&plan.dir).unwrap();
+        let world = World::under(&policy, rules, Hub::new(Bounds::default()));
+        let governor = Governor {
+            plan,
+            world: Arc::new(world),
+            journal: Journal::off(),
+            standing: Mutex::default(),
+        };
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            governor.reload().unwrap();
+            write("permit(principal");
+            governor.reload().unwrap_err();
+            write(good);
+            governor.reload().unwrap();
+            governor.reload().unwrap();
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches("stay in force").count(), 1, "{text}");
+        assert_eq!(text.matches("policies are mended").count(), 1, "{text}");
+    }
 }
