@@ -96,6 +96,13 @@ pub fn unfit_policies(plan: &PolicyPlan, policy: &Policy, items: Vec<Item>) -> V
     problems
 }
 
+/// The cases of a set that do not come out as they say over these items, without those about what is none of them.
+pub fn failing_cases(plan: &PolicyPlan, policy: &Policy, items: &[Item]) -> Vec<Problem> {
+    let outcomes = policy.run_cases(items, SystemTime::now());
+    let known = outcomes.iter().filter(|outcome| !outcome.unknown);
+    known.filter_map(|outcome| told_of(plan, outcome)).collect()
+}
+
 /// The cases of a set that do not come out as they say, over what is offered and what they tell of.
 fn broken_cases(plan: &PolicyPlan, policy: &Policy, items: &[Item]) -> Vec<Problem> {
     let outcomes = policy.run_cases(items, SystemTime::now());
@@ -111,7 +118,11 @@ fn told_of(plan: &PolicyPlan, outcome: &Outcome) -> Option<Problem> {
         line: outcome.line,
         column: 1,
         message: format!("case `{}`: {failure}", outcome.name),
-        hint: Some("mend the policies or the case; `policy.enforce_cases` is on".into()),
+        hint: Some(if plan.enforce_cases {
+            "mend the policies or the case; `policy.enforce_cases` is on".into()
+        } else {
+            "mend the policies or the case; `usher policy test` runs it".into()
+        }),
     })
 }
 

@@ -60,7 +60,7 @@ use crate::{
 pub use admin::{AdminAt, Load};
 pub use content::credentials;
 pub use fleet::UpstreamStatus;
-pub use govern::unfit_policies;
+pub use govern::{failing_cases, unfit_policies};
 
 use admin::Controls;
 use fleet::{Fleet, follow};

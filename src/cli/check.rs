@@ -16,7 +16,7 @@ use super::{
     source::{Source, counted, draw},
 };
 use crate::{
-    app::{App, UpstreamStatus, unfit_policies},
+    app::{App, UpstreamStatus, failing_cases, unfit_policies},
     auth::spec::AuthSpec,
     catalog::rules::ToolsetRules,
     config::{Plan, PolicyPlan, Rejected},
@@ -41,7 +41,8 @@ Examples:
   usher check -c prod.yaml --connect    and reach every upstream
   usher check --json | jq '.problems'
 
-Exit codes: 0 fine, 1 an upstream is away (--connect), 2 the configuration is wrong, or its policies are or do not fit")]
+Exit codes: 0 fine, 1 an upstream is away (--connect), 2 the configuration is wrong, or its policies are, do not fit, or break cases
+that are enforced")]
 pub(super) struct Args {
     #[command(flatten)]
     source: Source,
@@ -75,10 +76,16 @@ pub(super) async fn run(args: Args) -> Ended {
     if args.connect {
         return Box::pin(reached(&args, plan, governed, notes, &summary)).await;
     }
-    if let Some((_, policy)) = governed {
-        let prepared = policy.prepare(policy.case_items().to_vec(), None);
-        if !prepared.problems().is_empty() {
-            return refused(&args, None, prepared.problems());
+    if let Some((governing, policy)) = governed {
+        let items = policy.case_items();
+        let mut wrong = failing_cases(&governing, &policy, items);
+        if !governing.enforce_cases {
+            notes.extend(wrong.drain(..).map(|case| in_a_line(&case)));
+        }
+        let prepared = policy.prepare(items.to_vec(), None);
+        wrong.extend_from_slice(prepared.problems());
+        if !wrong.is_empty() {
+            return refused(&args, None, &wrong);
         }
     }
     if args.json {
@@ -187,6 +194,10 @@ async fn reached(
         notes.extend(looking_at_nothing(&content, &items));
     }
     let unfit = governed.map_or_else(Vec::new, |(plan, policy)| {
+        if !plan.enforce_cases {
+            let failing = failing_cases(&plan, &policy, &items);
+            notes.extend(failing.iter().map(in_a_line));
+        }
         unfit_policies(&plan, &policy, items)
     });
     if args.json {
@@ -318,6 +329,19 @@ fn summary(args: &Args, plan: &Plan, policy: Option<&Policy>) -> String {
         count(plan.upstreams.len(), "upstream"),
         count(plan.catalog.toolsets.len(), "toolset"),
     )
+}
+
+/// A case that is not enforced, as it is noted.
+fn in_a_line(case: &Problem) -> String {
+    let Problem {
+        file,
+        line,
+        message,
+        ..
+    } = case;
+    out::tame(&format!(
+        "{file}:{line}: {message}; `usher policy test` runs all cases, `policy.enforce_cases` refuses policies that break one"
+    ))
 }
 
 /// The addresses of the upstreams that have one.

@@ -190,6 +190,48 @@ async fn what_is_wrong_elsewhere_keeps_nobody_from_keys_pins_and_connections() {
 }
 
 #[tokio::test]
+async fn a_check_runs_the_cases_that_it_knows_the_items_of() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        drop(std::fs::remove_file(&path));
+        crate::config::write_new(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let policies = directory.path().join("policies");
+    std::fs::create_dir(&policies).expect("made");
+    file(
+        "policies/main.cedar",
+        r#"@id("ana") permit (principal == User::"ana", action, resource);"#,
+    );
+    let items = "items: [{ tool: notes_t, upstream: notes, arguments: {} }]\n";
+    let case = |tool: &str, expect: &str| {
+        format!("cases: [{{ name: a case, user: ana, call: {tool}, expect: {expect} }}]\n")
+    };
+    for (cases, tested, enforced) in [
+        (case("notes_t", "allow"), Ended::Well, Ended::Well),
+        (case("notes_t", "hidden"), Ended::Failed, Ended::Misused),
+        // A server has to be asked for that.
+        (case("notes_x", "hidden"), Ended::Failed, Ended::Well),
+    ] {
+        file("policies/cases.yaml", &format!("{items}{cases}"));
+        for (enforce, ended) in [(false, Ended::Well), (true, enforced)] {
+            let text = format!("policy: {{ dir: policies, enforce_cases: {enforce} }}\n");
+            let config = file("usher.yaml", &text);
+            for more in [&[][..], &["--json"]] {
+                let arguments = [&["usher", "check", "-c", &config], more].concat();
+                let cli = Cli::try_parse_from(&arguments).expect("well-formed");
+                assert_eq!(obey(cli.command).await, ended, "{enforce} {cases}");
+            }
+        }
+        let arguments = ["usher", "policy", "test", "--dir"];
+        let dir = policies.display().to_string();
+        let cli = Cli::try_parse_from(arguments.into_iter().chain([&*dir])).expect("well-formed");
+        assert_eq!(obey(cli.command).await, tested, "{cases}");
+    }
+}
+
+#[tokio::test]
 async fn a_gateway_that_is_not_there_is_a_failure_and_a_bad_address_a_misuse() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address");
