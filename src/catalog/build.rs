@@ -4,7 +4,8 @@
 //! upstream claims it under the same original name: neither an upstream that comes later nor one that stands before it
 //! in the order takes it over (SECURITY CAT-1). While its holder is away, or not read yet after a change of rules, the
 //! name stays reserved, so that nobody slips in. A program that starts anew has no holders and goes by the order: what an
-//! upstream is remembered to have offered, and the names that begin with its prefix, are kept for it until it is read.
+//! upstream is remembered to have offered, and the names that begin with its prefix, are kept for it until it is read. Web
+//! URIs begin with nobody's prefix and may be anybody's: they are kept for those before until each is read, or known to be away.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -170,6 +171,7 @@ fn assign(
     let mut held = still_held(parts, kind, old);
     let ids: Vec<_> = parts.iter().map(|part| part.id().clone()).collect();
     let unread: Vec<_> = parts.iter().map(Part::is_unread).collect();
+    let awaited = parts.iter().position(|part| part.contribution.is_none());
     // For now alone: who only is remembered to have had a name holds none against whoever stands before it and comes later.
     let mut claims = Held::new();
     for (rank, part) in parts.iter_mut().enumerate() {
@@ -185,10 +187,22 @@ fn assign(
         let withheld = part.contribution.as_ref().map(|it| it.withheld.clone());
         let withheld = withheld.unwrap_or_default();
         for item in &shelf.items {
+            // Whoever stands before it, was not read yet, and may have the name by its spelling.
+            let first = match kind {
+                ListKind::Tools | ListKind::Prompts => {
+                    unread::spelled(&item.exposed, prefixes).filter(|owner| unread[*owner])
+                }
+                ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+                    awaited.filter(|_| namespace::is_web(&item.exposed))
+                }
+            };
+            let first = first.filter(|owner| *owner < rank && !held.contains_key(&item.exposed));
             if withheld.has(kind, &item.route.local) {
                 // The name stays its own, so that nobody slips in (CAT-1).
-                held.entry(item.exposed.clone())
-                    .or_insert_with(|| (item.route.upstream.clone(), item.route.local.clone()));
+                if first.is_none() {
+                    held.entry(item.exposed.clone())
+                        .or_insert_with(|| (item.route.upstream.clone(), item.route.local.clone()));
+                }
                 refused.add(&item.route.local, Reason::Quarantined);
                 part.withheld[at].push(item.clone());
                 continue;
@@ -210,12 +224,7 @@ fn assign(
                 refused.add(&item.route.local, Reason::Reserved(claims.clone()));
                 continue;
             }
-            if matches!(kind, ListKind::Tools | ListKind::Prompts)
-                && !held.contains_key(&item.exposed)
-                && let Some(owner) = unread::spelled(&item.exposed, prefixes)
-                && owner < rank
-                && unread[owner]
-            {
+            if let Some(owner) = first {
                 refused.add(&item.route.local, Reason::Reserved(ids[owner].clone()));
                 continue;
             }

@@ -21,7 +21,7 @@ use crate::protocol::{UpstreamId, extensions::Offers, methods::ListKind};
 pub(super) struct Part {
     pub(super) naming: NamingRules,
     pub(super) namespace: Arc<Namespace>,
-    /// What came; `None` until the upstream was reached once.
+    /// What came; `None` until the upstream was reached once, or is known to be away.
     pub(super) contribution: Option<Arc<Contribution>>,
     /// What the operator is told of its instructions.
     pub(super) instructions: Option<Report>,

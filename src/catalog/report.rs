@@ -76,7 +76,7 @@ pub enum Reason {
     /// The outward name is another's already.
     #[error("its outward name is taken by `{0}`")]
     Taken(UpstreamId),
-    /// The outward name begins with another's prefix, who was not read yet and may have it.
+    /// The outward name may be another's by its spelling, or by what is remembered, who was not read yet.
     #[error("its outward name is kept for `{0}` until that is read")]
     Reserved(UpstreamId),
     /// Its URI reads as another upstream's.

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: what is said of a name goes by its spelling and by configuration alone, and only of an upstream of which nothing
 //! is known, so that nothing can be told from it of what exists.
-//! Deliberately absent: URIs, which lead to whose namespace they are spelled in whether or not that is known.
+//! Deliberately absent: URIs, which lead to whose namespace they are spelled in whether or not that is known, and those of the
+//! web, which lead to whoever lists them.
 
 use std::{borrow::Cow, sync::Arc};
 

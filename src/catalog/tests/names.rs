@@ -183,18 +183,99 @@ fn cat_1_what_somebody_is_remembered_to_have_offered_is_kept_for_them_until_they
     assert_eq!(holder(&first).as_deref(), Some("one"), "it stands first");
     let there = build(
         &rules,
-        vec![("two", offers()), ("three", offers())],
+        vec![("one", gone()), ("two", offers()), ("three", offers())],
         Some(&later),
     );
     assert_eq!(holder(&there).as_deref(), Some("two"));
     let not_offered = build(
         &rules,
-        vec![("two", tools(&[])), ("three", offers())],
+        vec![("one", gone()), ("two", tools(&[])), ("three", offers())],
         Some(&later),
     );
     assert_eq!(holder(&not_offered).as_deref(), Some("three"));
     let earlier = build(&rules, vec![("one", offers())], None);
     assert_eq!(holder(&earlier).as_deref(), Some("one"), "by the order");
+}
+
+#[test]
+fn cat_1_a_web_uri_is_kept_for_whoever_stands_first_until_that_is_read_or_away() {
+    let rules = rules(&[("one", "one"), ("two", "two"), ("three", "three")]);
+    for (kind, definition, uri) in [
+        (
+            ListKind::Resources,
+            resource("https://a.test/x"),
+            "https://a.test/x",
+        ),
+        (
+            ListKind::Templates,
+            template("HTTP://a.test/{x}"),
+            "HTTP://a.test/{x}",
+        ),
+    ] {
+        let offers = || brings(kind, std::slice::from_ref(&definition));
+        let holder = |catalog: &Catalog| {
+            let route = catalog.listed(&Scope::All, kind, uri);
+            route.map(|route| route.upstream.to_string())
+        };
+        let later = build(&rules, vec![("three", offers())], None);
+        assert_eq!(holder(&later), None);
+        assert_eq!(later.reports()[0].reason, Reason::Reserved(id("one")));
+        let own = Scope::Upstream(id("three"));
+        assert!(later.listed(&own, kind, uri).is_some());
+        let both = build(
+            &rules,
+            vec![("two", offers()), ("three", offers())],
+            Some(&later),
+        );
+        assert_eq!(holder(&both), None);
+        let all = || vec![("one", offers()), ("two", offers()), ("three", offers())];
+        let whole = build(&rules, all(), Some(&both));
+        assert_eq!(holder(&whole).as_deref(), Some("one"), "by the order");
+        // Who is away from the beginning holds nobody up, and who has it then keeps it.
+        let without = build(
+            &rules,
+            vec![("one", gone()), ("two", offers()), ("three", offers())],
+            Some(&both),
+        );
+        assert_eq!(holder(&without).as_deref(), Some("two"));
+        let back = build(&rules, all(), Some(&without));
+        assert_eq!(holder(&back).as_deref(), Some("two"));
+    }
+    // What carries a prefix is nobody else's.
+    let prefixed = brings(ListKind::Resources, &[resource("note://1")]);
+    let alone = build(&rules, vec![("three", prefixed)], None);
+    assert_eq!(
+        all(&alone, &Scope::All, ListKind::Resources),
+        ["three+note://1"]
+    );
+}
+
+#[test]
+fn cat_1_what_is_not_approved_takes_no_name_from_whoever_stands_first_and_is_not_read_yet() {
+    let rules = rules(&[("one", "one"), ("two", "two")]);
+    let uri = "https://a.test/x";
+    let offers = || brings(ListKind::Resources, &[resource(uri)]);
+    let held_back = || {
+        let mut held_back = offers();
+        held_back.withheld.items = Some(Arc::new([(ListKind::Resources, uri.into())].into()));
+        held_back
+    };
+    let later = build(&rules, vec![("two", held_back())], None);
+    let both = build(
+        &rules,
+        vec![("one", offers()), ("two", held_back())],
+        Some(&later),
+    );
+    let route = both.listed(&Scope::All, ListKind::Resources, uri);
+    assert_eq!(route.map(|route| &route.upstream), Some(&id("one")));
+}
+
+/// What of an upstream is known that cannot be reached.
+fn gone() -> Contribution {
+    Contribution {
+        away: true,
+        ..Contribution::default()
+    }
 }
 
 #[test]
