@@ -109,9 +109,9 @@ impl Checker<'_> {
         }
         self.types(root)?;
         let describe = (self.kind == ListKind::Tools)
-            .then(|| self.naming.describe.get(&local))
+            .then(|| self.naming.described(&local))
             .flatten()
-            .map(|text| Json::string(text));
+            .map(Json::string);
         if describe.is_none()
             && let Some(text) = root.member("description").and_then(Node::as_str)
             && text.len() > bounds.description_bytes

@@ -36,7 +36,7 @@ pub struct NamingRules {
     pub tools: Selection,
     /// Original tool name to the name exposed after the prefix.
     pub rename: BTreeMap<String, String>,
-    /// Original tool name to the description shown instead.
+    /// Tool name, as it is exposed after the prefix or original, to the description shown instead.
     pub describe: BTreeMap<String, String>,
     /// What the operator says of its items, for policies.
     pub labels: Labels,
@@ -64,8 +64,14 @@ impl NamingRules {
             named.keys().map(move |name| (key, name.as_str()))
         };
         let met = |glob: &str| glob == "*" || offered.iter().any(|name| glob::matches(glob, name));
-        let named = names("rename", &self.rename).chain(names("describe", &self.describe));
-        let named = named.filter(|(_, name)| !offered.contains(name));
+        let renamed = names("rename", &self.rename).filter(|(_, name)| !offered.contains(name));
+        let shown = move |name: &str| {
+            let mut given = self.rename.iter();
+            given.any(|(original, given)| given == name && offered.contains(&&**original))
+        };
+        let described = names("describe", &self.describe);
+        let described = described.filter(move |(_, name)| !offered.contains(name) && !shown(name));
+        let named = renamed.chain(described);
         globs("tools.allow", &self.tools.allow)
             .chain(globs("tools.deny", &self.tools.deny))
             .chain(pins)
@@ -83,6 +89,18 @@ impl NamingRules {
         globs.filter(move |glob| {
             *glob != "*" && !names.clone().any(|name| glob::matches(glob, name))
         })
+    }
+
+    /// The description that is shown, instead of its own, of the tool of this original name: that of the name under which it is
+    /// shown, and else that of its original one, unless another is shown under that.
+    pub(super) fn described(&self, local: &str) -> Option<&str> {
+        let shown = self.rename.get(local).map_or(local, String::as_str);
+        let by_original = || {
+            let another = self.rename.values().any(|given| given == local);
+            self.describe.get(local).filter(|_| !another)
+        };
+        let text = self.describe.get(shown).or_else(by_original)?;
+        Some(text)
     }
 
     /// What the upstream calls the tool that is shown as `shown`, if it could have one.

@@ -366,6 +366,54 @@ fn tools_are_selected_renamed_and_described_by_their_original_name() {
 }
 
 #[test]
+fn a_renamed_tool_is_described_under_its_new_name_and_else_under_its_own() {
+    let mut rules = rules(&[("wh", "")]);
+    let naming = &mut rules.upstreams[0];
+    for (local, shown) in [
+        ("query_sql", "sql"),
+        ("run", "start"),
+        ("a", "b"),
+        ("b", "c"),
+    ] {
+        naming.rename.insert(local.into(), shown.into());
+    }
+    for (name, text) in [
+        ("sql", "by its new name"),
+        ("query_sql", "overruled"),
+        ("run", "by its own"),
+        ("b", "of a"),
+        ("start_", "of none"),
+    ] {
+        naming.describe.insert(name.into(), text.into());
+    }
+    let names = ["query_sql", "run", "a", "b"];
+    let catalog = build(&rules, vec![("wh", tools(&names))], None);
+    let page = first(&catalog, &Scope::All, ListKind::Tools, MODERN);
+    let page = json(&page);
+    let described: Vec<_> = page
+        .root()
+        .elements()
+        .map(|tool| {
+            let text = |member| tool.member(member).and_then(Node::as_str);
+            let (name, description) = (text("name"), text("description"));
+            (name.unwrap_or_default(), description.unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(
+        described,
+        [
+            ("sql".into(), "by its new name".into()),
+            ("start".into(), "by its own".into()),
+            ("b".into(), "of a".into()),
+            ("c".into(), "".into()),
+        ]
+    );
+    let reports = reports(&catalog);
+    let told: Vec<_> = reports.iter().map(|(_, name, _)| name.as_str()).collect();
+    assert_eq!(told, ["start_"]);
+}
+
+#[test]
 fn a_toolset_takes_upstreams_whole_and_globs_over_outward_names() {
     let mut rules = rules(&[("gh", "gh"), ("fs", "fs")]);
     let mut set = toolset("oncall");

@@ -262,7 +262,7 @@ pub(super) struct UpstreamTls {
     pub(super) key: Option<Secret>,
 }
 
-/// Which tools are taken, and how they are shown; all by original names.
+/// Which tools are taken, and how they are shown; all by original names, if nothing else is said.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Tools {
@@ -272,7 +272,7 @@ pub(super) struct Tools {
     pub(super) deny: Vec<String>,
     /// New names, before the prefix is added.
     pub(super) rename: BTreeMap<String, String>,
-    /// New descriptions.
+    /// New descriptions, by new or original names.
     pub(super) describe: BTreeMap<String, String>,
     /// What tools do, for policies, by globs over original names: { "delete_*": { destructive: true } }.
     pub(super) annotations: BTreeMap<String, Annotations>,
