@@ -8,7 +8,11 @@ use std::{
 };
 
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::{io::AsyncReadExt, process::ChildStderr, time::Instant};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::ChildStderr,
+    time::{Instant, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -24,7 +28,8 @@ const MAX_LINE: usize = 4 << 10;
 /// How much of a line that is cut is read on before it is kept, at least and at most: twice as much as the longest value that the
 /// child was told in confidence, so that none is cut that has half of the most.
 const OVERLAP: (usize, usize) = (4 << 10, 32 << 10);
-/// How much is read in one [`PERIOD`]; a child that says more waits.
+/// How much is looked at in one [`PERIOD`]. Of a child that says more the rest is read and left out: a pipe that nobody reads
+/// would make it stand still, with all calls to it.
 const ALLOWANCE: usize = 1 << 20;
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -42,6 +47,14 @@ pub(super) struct Stderr {
 struct Confided {
     name: String,
     value: SecretString,
+}
+
+/// What was left out of what the child says, from the line in which it said too much to the next one that is looked at.
+#[derive(Debug)]
+struct Gap {
+    bytes: usize,
+    /// Whether it has come to the end of a line.
+    at_end: bool,
 }
 
 #[derive(Debug, Default)]
@@ -104,19 +117,62 @@ impl Stderr {
         lines.join("\n")
     }
 
-    async fn read(&self, mut pipe: ChildStderr, upstream: &UpstreamId) {
+    async fn read(&self, mut pipe: impl AsyncRead + Unpin, upstream: &UpstreamId) {
         let mut piece = vec![0; 8 << 10];
         let mut line = Vec::new();
         let (mut since, mut read) = (Instant::now(), 0);
-        while let Ok(length @ 1..) = pipe.read(&mut piece).await {
-            self.take(&piece[..length], &mut line, upstream);
-            read += length;
-            if read >= ALLOWANCE {
-                tokio::time::sleep_until(since + PERIOD).await;
+        let mut gap = None;
+        loop {
+            let length = tokio::select! {
+                biased;
+                length = pipe.read(&mut piece) => length,
+                () = sleep_until(since + PERIOD), if gap.is_some() => {
+                    // It has gone quiet, and what is missing is told where it is missing.
+                    self.close(&mut gap, upstream);
+                    (since, read) = (Instant::now(), 0);
+                    continue;
+                }
+            };
+            let Ok(length @ 1..) = length else { break };
+            if since.elapsed() >= PERIOD {
                 (since, read) = (Instant::now(), 0);
             }
+            let mut said = &piece[..length];
+            if let Some(left_out) = &mut gap {
+                let rest = left_out.pass(said, read < ALLOWANCE);
+                if rest.is_empty() {
+                    continue;
+                }
+                said = rest;
+                self.close(&mut gap, upstream);
+            }
+            self.take(said, &mut line, upstream);
+            read += said.len();
+            if read >= ALLOWANCE {
+                reached(Bound::StdioStderr);
+                // Nor is the beginning of a line kept of which the end is not looked at: it may be half a secret.
+                gap = Some(Gap {
+                    bytes: line.len(),
+                    at_end: line.is_empty(),
+                });
+                line.clear();
+            }
         }
+        self.close(&mut gap, upstream);
         self.end(&mut line, upstream);
+    }
+
+    /// Tells how much was left out; nothing more is, unless that ended within a line.
+    fn close(&self, gap: &mut Option<Gap>, upstream: &UpstreamId) {
+        let Some(left_out) = gap else { return };
+        if left_out.bytes > 0 {
+            let told = format!("[{} bytes left out]", left_out.bytes);
+            self.keep(&told, upstream);
+        }
+        left_out.bytes = 0;
+        if left_out.at_end {
+            *gap = None;
+        }
     }
 
     /// Goes on with `line`, of which no more is held than [`MAX_LINE`] and the overlap.
@@ -209,6 +265,26 @@ fn confided(env: &BTreeMap<String, SecretString>) -> Arc<[Confided]> {
     all.into()
 }
 
+impl Gap {
+    /// Takes in what was said further. What is to be looked at again: nothing, or what begins with a line.
+    fn pass<'a>(&mut self, said: &'a [u8], may_end: bool) -> &'a [u8] {
+        let left_out = if !may_end {
+            said.len()
+        } else if self.at_end {
+            0
+        } else {
+            let end = said.iter().position(|byte| *byte == b'\n');
+            end.map_or(said.len(), |at| at + 1)
+        };
+        let (left_out, rest) = said.split_at(left_out);
+        self.bytes += left_out.len();
+        if let Some(last) = left_out.last() {
+            self.at_end = *last == b'\n';
+        }
+        rest
+    }
+}
+
 impl Kept {
     fn keep(&mut self, line: String) {
         self.bytes += line.len() + 1;
@@ -227,6 +303,8 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use tokio::{io::AsyncWriteExt as _, time::sleep};
+
     use super::*;
     use crate::metrics::seen;
 
@@ -291,6 +369,52 @@ mod tests {
         assert!(!stderr.tail(1 << 20).is_empty());
         let letters = "日".repeat(20_000);
         assert_eq!(said(&[], &letters, 1), letters);
+    }
+
+    /// SECURITY OPS-3
+    #[tokio::test(start_paused = true)]
+    async fn who_says_too_much_is_not_made_to_wait_and_what_is_left_out_is_told() {
+        let (mut child, pipe) = tokio::io::duplex(64 << 10);
+        let stderr = Stderr::new(&BTreeMap::new(), 4 << 20);
+        let upstream = UpstreamId::parse("u").unwrap();
+        let lines = format!("{}\n", "x".repeat(1_023)).repeat(1_024);
+        let later = PERIOD + Duration::from_millis(1);
+        seen::take();
+        let saying = async {
+            let began = Instant::now();
+            for _ in 0..3 {
+                child.write_all(lines.as_bytes()).await.unwrap();
+            }
+            assert_eq!(began.elapsed(), Duration::ZERO);
+            sleep(later).await;
+            let last = |count| {
+                let kept = stderr.tail(4 << 20);
+                let lines: Vec<_> = kept.lines().map(str::to_owned).collect();
+                lines[lines.len() - count..].to_vec()
+            };
+            assert_eq!(last(1), [format!("[{} bytes left out]", 2 << 20)]);
+            assert_eq!(seen::take(), [Bound::StdioStderr]);
+            child.write_all(b"later\n").await.unwrap();
+            // Two periods, with no end of a line between them.
+            sleep(later).await;
+            child.write_all(&[b'z'; 2 << 20]).await.unwrap();
+            sleep(later).await;
+            child.write_all(b"the end\nof it\n").await.unwrap();
+            sleep(later).await;
+            assert_eq!(last(2), ["[8 bytes left out]", "of it"]);
+            assert_eq!(seen::take(), [Bound::StdioStderr]);
+            let kept = stderr.tail(4 << 20);
+            let told = kept.lines().filter(|line| line.ends_with("left out]"));
+            let count = told
+                .clone()
+                .nth(1)
+                .and_then(|line| line[1..].split_once(' '));
+            let left_out: usize = count.unwrap().0.parse().unwrap();
+            assert_eq!(kept.matches('z').count() + left_out, 2 << 20);
+            assert_eq!((told.count(), kept.matches("later").count()), (3, 1));
+            drop(child);
+        };
+        tokio::join!(stderr.read(pipe, &upstream), saying);
     }
 
     #[test]
