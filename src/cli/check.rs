@@ -62,7 +62,7 @@ pub(super) async fn run(args: Args) -> Ended {
         (Ok(loaded), Ok(policy)) => (loaded, policy),
         (loaded, policies) => {
             let wrong = policies.err().unwrap_or_default();
-            return refused(&args, loaded.err().as_ref(), &wrong);
+            return refused(&args, loaded.err().as_ref(), &wrong, &[]);
         }
     };
     let governed = plan.policy.clone().zip(policy);
@@ -85,12 +85,11 @@ pub(super) async fn run(args: Args) -> Ended {
         let prepared = policy.prepare(items.to_vec(), None);
         wrong.extend_from_slice(prepared.problems());
         if !wrong.is_empty() {
-            return refused(&args, None, &wrong);
+            return refused(&args, None, &wrong, &notes);
         }
     }
     if args.json {
-        let members = [("ok", Json::of(&true)), ("notes", Json::of(&notes))];
-        out::line(meta::object_of(&members).as_str());
+        out::line(outcome(true, &[], &notes, None).as_str());
     } else {
         notes.iter().for_each(|note| out::line(note));
         out::line(&summary);
@@ -110,17 +109,30 @@ fn policy_dir(args: &Args, loaded: Result<&(Plan, Vec<String>), &Rejected>) -> O
     }
 }
 
+/// What a check comes to as JSON, which has the same members whatever that is; what is known of the upstreams where they were
+/// reached.
+fn outcome(ok: bool, problems: &[Json], notes: &[String], upstreams: Option<&[Json]>) -> Json {
+    let mut members = vec![
+        ("ok", Json::of(&ok)),
+        ("problems", Json::array(problems)),
+        ("notes", Json::of(notes)),
+    ];
+    members.extend(upstreams.map(|upstreams| ("upstreams", Json::array(upstreams))));
+    meta::object_of(&members)
+}
+
 /// Tells everything that is wrong with the configuration and with its policies.
-fn refused(args: &Args, rejected: Option<&Rejected>, policies: &[Problem]) -> Ended {
+fn refused(
+    args: &Args,
+    rejected: Option<&Rejected>,
+    policies: &[Problem],
+    notes: &[String],
+) -> Ended {
     let of_file = rejected.map_or(&[][..], |rejected| &rejected.problems);
     if args.json {
         let problems = of_file.iter().map(Json::of);
         let problems: Vec<Json> = problems.chain(policies.iter().map(Json::of)).collect();
-        let members = [
-            ("ok", Json::of(&false)),
-            ("problems", Json::array(&problems)),
-        ];
-        out::line(meta::object_of(&members).as_str());
+        out::line(outcome(false, &problems, notes, None).as_str());
     } else {
         if let Some(rejected) = rejected {
             draw(rejected);
@@ -201,14 +213,11 @@ async fn reached(
         unfit_policies(&plan, &policy, items)
     });
     if args.json {
-        let list: Vec<Status<'_>> = statuses.iter().map(Status::of).collect();
-        let members = [
-            ("ok", Json::of(&(well && unfit.is_empty()))),
-            ("problems", Json::of(&unfit)),
-            ("notes", Json::of(&notes)),
-            ("upstreams", Json::of(&list)),
-        ];
-        out::line(meta::object_of(&members).as_str());
+        let problems: Vec<Json> = unfit.iter().map(Json::of).collect();
+        let list = statuses.iter().map(|status| Json::of(&Status::of(status)));
+        let list: Vec<Json> = list.collect();
+        let ok = well && unfit.is_empty();
+        out::line(outcome(ok, &problems, &notes, Some(&list)).as_str());
     } else {
         notes.iter().for_each(|note| out::line(note));
         if unfit.is_empty() {
@@ -432,6 +441,27 @@ mod tests {
             .iter()
             .map(|note| &note[..about(note).expect("a place")]);
         places.collect()
+    }
+
+    #[test]
+    fn an_outcome_has_the_same_members_whether_all_is_well_or_not() {
+        let members = |json: &Json| {
+            let members = json.root().members();
+            members
+                .map(|member| member.key.into_owned())
+                .collect::<Vec<_>>()
+        };
+        for ok in [true, false] {
+            assert_eq!(
+                members(&outcome(ok, &[], &[], None)),
+                ["ok", "problems", "notes"]
+            );
+        }
+        let reached = outcome(true, &[], &["a note".to_owned()], Some(&[]));
+        assert_eq!(
+            reached.as_str(),
+            r#"{"ok":true,"problems":[],"notes":["a note"],"upstreams":[]}"#
+        );
     }
 
     #[test]
