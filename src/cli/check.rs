@@ -162,6 +162,13 @@ fn noted(plan: &Plan) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if plan.pins.forgets_approvals() {
+        notes.push(
+            "`definitions: { pin: quarantine }` without `state.dir`: what servers offer when the gateway starts counts as approved, and \
+             what they change later nobody can approve before the next start; add `state: { dir: state }`"
+                .to_owned(),
+        );
+    }
     notes.extend(plan.loaded.in_clear().iter().map(|path| {
         format!(
             "{path} may be a secret that stands in the file: `${{env:NAME}}` keeps it out of it"
@@ -415,6 +422,7 @@ impl<'a> Status<'a> {
 mod tests {
     use super::*;
     use crate::{
+        config,
         limits::{Amount, Glob, Pattern, Rate},
         policy::Hints,
         sanitize::rules::Actions,
@@ -462,6 +470,23 @@ mod tests {
             reached.as_str(),
             r#"{"ok":true,"problems":[],"notes":["a note"],"upstreams":[]}"#
         );
+    }
+
+    #[test]
+    fn changes_that_nobody_can_approve_are_told() {
+        let told = |text: &str| {
+            let plan = config::of_text(text).expect("a configuration");
+            let notes = noted(&plan);
+            notes
+                .iter()
+                .filter(|note| note.contains("quarantine"))
+                .count()
+        };
+        let upstream = "upstreams: { one: { command: [cat], definitions: { pin: quarantine } } }\n";
+        assert_eq!(told(upstream), 1);
+        assert_eq!(told(&upstream.replace("quarantine", "watch")), 0);
+        assert_eq!(told(&format!("{upstream}state: {{ dir: state }}\n")), 0);
+        assert_eq!(told("definitions: { pin: quarantine }\n"), 0, "of nobody");
     }
 
     #[test]

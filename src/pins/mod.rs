@@ -60,6 +60,14 @@ pub struct PinsSpec {
     pub directory: Option<PathBuf>,
 }
 
+impl PinsSpec {
+    /// Whether changes wait for an approval that nobody can give, since it would be kept nowhere: then what servers offer when the
+    /// process starts counts as approved, and what they change is withheld until it ends.
+    pub fn forgets_approvals(&self) -> bool {
+        self.directory.is_none() && self.modes.values().any(|mode| *mode == Mode::Quarantine)
+    }
+}
+
 /// What of one upstream is not to be offered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Withheld {
@@ -134,6 +142,11 @@ impl Ledger {
     /// When its directory cannot be used, or others may write to it. A single record that cannot be read is no error.
     pub fn open(spec: &PinsSpec, findings: Findings) -> Result<Self, StoreError> {
         let store = spec.directory.as_deref().map(Store::open).transpose()?;
+        if spec.forgets_approvals() {
+            tracing::warn!(
+                "definitions are under quarantine without `state.dir`: what changes is withheld until the next start, which takes it as it is then"
+            );
+        }
         let ledger = Self {
             modes: spec.modes.clone(),
             store,

@@ -30,19 +30,6 @@ pub(super) fn pins(
             Some(Pin::Quarantine) => Mode::Quarantine,
             Some(Pin::Off) => Mode::Off,
         };
-        if mode == Mode::Quarantine && state.is_none() {
-            let own = ["upstreams", key, "definitions", "pin"];
-            let path: &[&str] = if raw.definitions.pin.is_some() {
-                &own
-            } else {
-                &["definitions", "pin"]
-            };
-            check.wrong(
-                path,
-                "`quarantine` needs a place to keep what is approved",
-                "add `state: { dir: state }`",
-            );
-        }
         if let Some(id) = UpstreamId::parse(key) {
             modes.insert(id, mode);
         }

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     audit::recorder::{Watermark, Watermarks},
     catalog::rules::Charset,
+    pins::Mode,
     protocol::Revision,
     upstream::spec::{Endpoint, HttpTransport, Isolation, Pin},
 };
@@ -34,6 +35,7 @@ upstreams:
     tools: { allow: ["query_*"], rename: { query_sql: sql }, describe: { sql: "…" } }
     timeout: { call: 60s, list: 15s, connect: 5s }
     concurrency: 64
+    definitions: { pin: quarantine } # section 11
 
 toolsets:
   oncall: { tools: ["github_*issue*", "wh_sql"], prompts: ["*"], upstreams: [files] }   # served at /mcp/oncall
@@ -76,6 +78,9 @@ fn the_worked_example_loads_and_means_what_it_says() {
         panic!("a program");
     };
     assert_eq!(files.command[2], "@modelcontextprotocol/server-filesystem");
+    let pinned: Vec<_> = plan.pins.modes.values().copied().collect();
+    assert_eq!(pinned, [Mode::Watch, Mode::Watch, Mode::Quarantine]);
+    assert!(plan.pins.directory.is_none() && plan.pins.forgets_approvals());
 }
 
 #[test]
