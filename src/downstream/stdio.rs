@@ -1,9 +1,10 @@
 //! The pipe binding: one message a line in both directions, both eras on the same pipe (PROTOCOL B6, C1).
 //!
 //! Guarantees: answers are written whole, one after the other; the era is chosen per message; a cancelled request gets no
-//! answer; at the end of the input the requests in flight are still answered, and listens end, and questions to the client,
-//! which nobody can answer any more; once nobody can read the output all of it ends, also where there is nothing to be said;
-//! a gateway that drains reads on until then, since what runs may wait for what the client says, and refuses requests.
+//! answer; of a line over its bound nothing is kept, and the one after it is taken; at the end of the input the requests in
+//! flight are still answered, and listens end, and questions to the client, which nobody can answer any more; once nobody can
+//! read the output all of it ends, also where there is nothing to be said; a gateway that drains reads on until then, since
+//! what runs may wait for what the client says, and refuses requests.
 
 use std::{
     future,
@@ -19,18 +20,17 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::{Door, channel::Channel};
-use crate::{
-    call::Identity,
-    metrics::{Bound, reached},
-    protocol::names::Scope,
-};
+use super::{Door, channel::Channel, problem::Problem};
+use crate::{call::Identity, protocol::names::Scope};
+
+/// How much is read at once, at least.
+const PIECE: usize = 16 << 10;
 
 /// Speaks MCP over a pair of pipes until the input ends or the gateway begins to drain, then until the last answer is out, or
 /// `unread` says that nobody can read it.
 ///
 /// # Errors
-/// When reading or writing fails, or a line is longer than its bound.
+/// When reading or writing fails.
 pub async fn serve(
     door: Arc<Door>,
     mut input: impl AsyncRead + Unpin + Send,
@@ -102,35 +102,40 @@ async fn read(
     input: &mut (impl AsyncRead + Unpin),
     most: usize,
 ) -> io::Result<()> {
-    let mut buffer = BytesMut::with_capacity(16 << 10);
+    let mut buffer = BytesMut::with_capacity(PIECE);
     let mut searched = 0;
+    // Whether what comes is the rest of a line that was refused.
+    let mut refused = false;
     loop {
         while let Some(at) = memchr::memchr(b'\n', &buffer[searched..]) {
-            if searched + at > most {
-                return Err(too_long(most));
-            }
-            let line = buffer.split_to(searched + at + 1).freeze();
+            let end = searched + at;
+            let line = buffer.split_to(end + 1).freeze();
             searched = 0;
-            if !line.trim_ascii().is_empty()
-                && let Err(problem) = channel.take(&channel.identity, line).await
-            {
+            if std::mem::take(&mut refused) || line.trim_ascii().is_empty() {
+                continue;
+            }
+            let taken = if end > most {
+                Err(Problem::too_large(most))
+            } else {
+                channel.take(&channel.identity, line).await
+            };
+            if let Err(problem) = taken {
                 channel.refuse(problem).await;
             }
         }
-        searched = buffer.len();
-        if searched > most {
-            return Err(too_long(most));
+        if !refused && buffer.len() > most {
+            refused = true;
+            channel.refuse(Problem::too_large(most)).await;
         }
+        if refused {
+            // Also what it took to hold that much.
+            buffer = BytesMut::with_capacity(PIECE);
+        }
+        searched = buffer.len();
         if channel.is_deaf() || input.read_buf(&mut buffer).await? == 0 {
             return Ok(());
         }
     }
-}
-
-fn too_long(most: usize) -> io::Error {
-    reached(Bound::HttpBody);
-    let text = format!("a line of more than {most} bytes");
-    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// The message on one line: line ends inside JSON are white space, so a space says the same.

@@ -3,16 +3,19 @@
 use std::{future, time::Duration};
 
 use futures_util::stream;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::timeout,
+};
 use tower::service_fn;
 
 use super::*;
 use crate::{
     audit::journal::Journal,
     call::{Call, Event, LogLevel, Op, Reply, ReplyStream, Step},
-    downstream::{Backing, Curfew, DoorBounds, Legacy, SessionBounds, Sessions},
+    downstream::{Backing, Curfew, DoorBounds, Legacy, SessionBounds, Sessions, stdio},
     json::Json,
-    metrics::seen,
+    metrics::{Bound, seen},
     stack::{Error, McpService},
     tasks::{PerLaneArc, Tasks},
 };
@@ -23,9 +26,9 @@ fn reason(refused: &Problem) -> Option<&'static str> {
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}}}"#;
 
-fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
+fn door(service: McpService) -> Door {
     let tasks = Tasks::new();
-    let door = Door {
+    Door {
         backing: PerLaneArc::from(Backing {
             service,
             tasks: tasks.clone(),
@@ -37,7 +40,11 @@ fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
         observed: false,
         bounds: DoorBounds::default(),
         journal: Journal::off(),
-    };
+    }
+}
+
+fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
+    let door = door(service);
     let (to, lines) = mpsc::channel(64);
     let identity = Identity::anonymous();
     let wrap = |segments: &[Bytes]| Bytes::from(segments.concat());
@@ -70,6 +77,44 @@ fn panicking(when: u8) -> McpService {
         })
     });
     McpService::new(|| stack)
+}
+
+// SECURITY 6
+#[tokio::test]
+async fn a_line_over_the_bound_is_refused_and_the_next_one_is_taken() {
+    for (length, refused, bounds) in [
+        (CALL.len(), "-32700", vec![]),
+        (CALL.len() + 1, "body_too_large", vec![Bound::HttpBody]),
+        (1 << 20, "body_too_large", vec![Bound::HttpBody]),
+    ] {
+        let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+        let mut door = door(McpService::new(|| stack));
+        door.bounds.line_bytes = CALL.len();
+        let (mut client, gateway) = tokio::io::duplex(64 << 10);
+        let (input, output) = tokio::io::split(gateway);
+        seen::take();
+        let asking = async {
+            let lines = format!("{}\n{CALL}\n", "x".repeat(length));
+            client.write_all(lines.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut said = String::new();
+            client.read_to_string(&mut said).await.unwrap();
+            said
+        };
+        let serving = stdio::serve(Arc::new(door), input, output, future::pending());
+        let (served, said) = tokio::join!(serving, asking);
+        served.unwrap();
+        let said: Vec<_> = said.lines().collect();
+        assert_eq!(said.len(), 2, "{length}: {said:?}");
+        assert!(
+            said[0].contains(refused) && !said[0].contains("\"id\""),
+            "{}",
+            said[0]
+        );
+        assert_eq!(said[0].contains("-32600"), !bounds.is_empty());
+        assert!(said[1].contains("\"id\":1"), "{}", said[1]);
+        assert_eq!(seen::take(), bounds, "{length}");
+    }
 }
 
 // SECURITY REL-1

@@ -163,6 +163,14 @@ impl Problem {
         )
     }
 
+    /// A message of more bytes than this on a pipe, of which nothing was looked at (SECURITY 6).
+    pub(super) fn too_large(most: usize) -> Self {
+        metrics::reached(Bound::HttpBody);
+        let text = format!("a message of more than {most} bytes");
+        let error = RpcError::new(codes::INVALID_REQUEST, text);
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, None, error, "body_too_large")
+    }
+
     /// Bytes that are no frame (PROTOCOL B1 table, SECURITY MSG-1 to MSG-7).
     pub(super) fn undecodable(error: DecodeError) -> Self {
         let (code, text) = match error.fault {
