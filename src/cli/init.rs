@@ -10,7 +10,7 @@ use std::{
 use clap::Args as ClapArgs;
 
 use super::{Ended, out};
-use crate::config;
+use crate::{config, json::Json};
 
 /// The directory of the policies, beside the configuration.
 const POLICIES: &str = "policies";
@@ -31,6 +31,17 @@ pub(super) struct Args {
     /// Who may use everything: the user of your tokens, byte for byte (`sub`, or the claim that auth.jwt.claims.user names)
     #[arg(long, value_name = "SUBJECT", value_parser = subject)]
     operator: Option<String>,
+    /// Print what is written and what is left as it is as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of the files.
+#[derive(Debug, serde::Serialize)]
+struct Made {
+    written: Vec<String>,
+    /// Existed, and are left as they are.
+    kept: Vec<String>,
 }
 
 /// Runs it.
@@ -38,29 +49,65 @@ pub(super) fn run(args: &Args) -> Ended {
     let operator = args.operator.as_deref();
     let beside = args.file.parent().unwrap_or_else(|| Path::new(""));
     let policies = beside.join(POLICIES);
-    let file = args.file.display();
+    let (file, shown) = (args.file.display(), policies.display());
     let made = match config::write_new(&args.file, &config::starter(operator)) {
         Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !policies.exists() => false,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if policies.exists() {
+                out::problem(&format!(
+                    "{file} and {shown} exist and are left as they are; `usher init OTHER.yaml` writes another"
+                ));
+                if let Some(operator) = operator {
+                    out::problem(&left_out(operator, &policies, &args.file));
+                }
+                return Ended::Failed;
+            }
+            false
+        }
         Err(error) => {
-            let hint = "`usher init OTHER.yaml` writes another";
-            out::problem(&not_written(&args.file, &error, hint));
+            out::problem(&not_written(&args.file, &error, ""));
             return Ended::Failed;
         }
     };
-    let shown = policies.display();
-    match write_policies(&policies, operator) {
-        Ok(()) => {}
-        Err(error) if made && error.kind() == io::ErrorKind::AlreadyExists => {
-            out::line(&format!(
-                "{file} is written; {shown} exists and is left as it is"
-            ));
-            return Ended::Well;
-        }
+    let kept = match write_policies(&policies, operator) {
+        Ok(()) => (!made).then_some(&*args.file),
+        Err(error) if made && error.kind() == io::ErrorKind::AlreadyExists => Some(&*policies),
         Err(error) => {
             out::problem(&not_written(&policies, &error, "remove it first"));
             return Ended::Failed;
         }
+    };
+    if args.json {
+        let (kept, written): (Vec<_>, Vec<_>) = [&*args.file, &*policies]
+            .into_iter()
+            .partition(|path| Some(*path) == kept);
+        let shown = |paths: Vec<&Path>| paths.iter().map(|it| it.display().to_string()).collect();
+        let made = Made {
+            written: shown(written),
+            kept: shown(kept),
+        };
+        out::line(Json::of(&made).as_str());
+    } else {
+        tell(args, &policies, kept);
+    }
+    match operator {
+        Some(operator) if kept == Some(&*policies) => {
+            out::problem(&left_out(operator, &policies, &args.file));
+            Ended::Failed
+        }
+        Some(_) | None => Ended::Well,
+    }
+}
+
+/// What is written, what of it was there, and what to do next.
+fn tell(args: &Args, policies: &Path, kept: Option<&Path>) {
+    let (file, shown) = (args.file.display(), policies.display());
+    let made = kept.is_none();
+    if kept == Some(policies) {
+        out::line(&format!(
+            "{file} is written; {shown} exists and is left as it is"
+        ));
+        return;
     }
     if made {
         out::line(&format!("{file} and {shown} are written"));
@@ -69,7 +116,7 @@ pub(super) fn run(args: &Args) -> Ended {
             "{shown} is written; {file} exists and is left as it is: add `policy: {{ dir: {POLICIES} }}` to it"
         ));
     }
-    match operator {
+    match args.operator.as_deref() {
         Some(operator) => out::line(&format!(
             "the policies permit {operator:?} alone; `auth` in {file} says how users are known"
         )),
@@ -84,7 +131,17 @@ pub(super) fn run(args: &Args) -> Ended {
     out::line(&format!(
         "next: usher check -c {file}, usher policy test --dir {shown}"
     ));
-    Ended::Well
+}
+
+/// That policies which exist say nothing new of the operator, and how they would.
+fn left_out(operator: &str, policies: &Path, file: &Path) -> String {
+    format!(
+        "{operator:?} was not put into {}; unless they are in it already, add this line to a `.cedar` file there, and have \
+         `policy: {{ dir: {POLICIES} }}` in {}:\n  {}",
+        policies.display(),
+        file.display(),
+        config::permit_line(operator),
+    )
 }
 
 fn write_policies(dir: &Path, operator: Option<&str>) -> io::Result<()> {
@@ -120,6 +177,15 @@ pub(super) fn not_written(file: &Path, error: &io::Error, hint: &str) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_not_put_into_policies_is_told_the_line_that_would() {
+        let told = left_out("a\"b", Path::new("policies"), Path::new("usher.yaml"));
+        let line = r#"permit (principal == User::"a\"b", action in Action::"use", resource);"#;
+        for word in ["not put into policies", "usher.yaml", line] {
+            assert!(told.contains(word), "{told}");
+        }
+    }
 
     #[test]
     fn a_file_that_exists_is_told_in_words_with_what_to_do() {

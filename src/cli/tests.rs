@@ -97,6 +97,17 @@ async fn commands_end_with_the_code_of_what_happened() {
     );
     assert_eq!(
         run(&["usher", "import", &servers, "-o", &made]).await,
+    // Nor is anybody put into those that exist, which is a failure where it was asked for.
+    let (other, third) = (file("other.yaml"), file("third.yaml"));
+    let bob = ["usher", "init", &other, "--operator", "bob", "--json"];
+    assert_eq!(run(&bob).await, Ended::Failed);
+    assert_eq!(run(&["usher", "check", "-c", &other]).await, Ended::Well);
+    let nobody = ["usher", "init", &third];
+    assert_eq!(run(&nobody).await, Ended::Well);
+    let line = crate::config::permit_line("b\"ob");
+    crate::config::write_new(file("policies/more.cedar").as_ref(), &line).expect("written");
+    let arguments = ["usher", "policy", "check", "--dir", &file("policies")];
+    assert_eq!(run(&arguments).await, Ended::Well);
         Ended::Failed
     );
     assert_eq!(run(&["usher", "check", "-c", &made]).await, Ended::Well);

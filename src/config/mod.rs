@@ -33,7 +33,7 @@ pub use problem::{Problem, Rejected};
 pub use reference::Vars;
 pub use render::Colour;
 pub use schema::schema;
-pub use starter::{starter, starter_policies, write_new};
+pub use starter::{permit_line, starter, starter_policies, write_new};
 
 /// Reads and checks the configuration at `path` and everything it includes; `vars` answers `${env:NAME}`.
 ///

@@ -63,6 +63,14 @@ pub fn starter_policies(operator: Option<&str>) -> [(&'static str, String); 4] {
 }
 
 /// A text without control characters as Cedar and YAML both spell it.
+/// A policy of one line that permits this user everything, for whoever has policies already.
+pub fn permit_line(operator: &str) -> String {
+    format!(
+        "permit (principal == User::{}, action in Action::\"use\", resource);",
+        quoted(operator)
+    )
+}
+
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
