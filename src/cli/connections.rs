@@ -59,6 +59,9 @@ pub(super) struct RevokeArgs {
     all: bool,
     #[command(flatten)]
     source: Source,
+    /// Print what is revoked as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs it.
@@ -116,7 +119,7 @@ async fn revoke(args: &RevokeArgs) -> Ended {
         .into_iter()
         .filter(|one| one.account.upstream.as_str() == args.upstream)
         .collect();
-    let (mut revoked, mut failed) = (0, false);
+    let (mut revoked, mut failed) = (Vec::new(), false);
     for one in of_upstream {
         let named = args
             .who
@@ -126,7 +129,7 @@ async fn revoke(args: &RevokeArgs) -> Ended {
             continue;
         }
         match connections.revoke(&one.account).await {
-            Ok(_) => revoked += 1,
+            Ok(_) => revoked.push(as_json(&one)),
             Err(error) => {
                 out::problem(&error.to_string());
                 failed = true;
@@ -134,7 +137,10 @@ async fn revoke(args: &RevokeArgs) -> Ended {
         }
     }
     tasks.finish().await;
-    match (failed, revoked) {
+    if args.json {
+        out::line(Json::array(&revoked).as_str());
+    }
+    match (failed, revoked.len()) {
         (true, _) => Ended::Failed,
         (false, 0) => {
             out::problem(&format!(
@@ -143,6 +149,7 @@ async fn revoke(args: &RevokeArgs) -> Ended {
             ));
             Ended::Failed
         }
+        (false, _) if args.json => Ended::Well,
         (false, 1) => {
             out::note("1 connection revoked");
             Ended::Well

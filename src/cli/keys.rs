@@ -108,6 +108,9 @@ pub(super) struct List {
 pub(super) struct Revoke {
     /// Its name or id
     key: String,
+    /// Print its record as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     source: Source,
 }
@@ -295,7 +298,10 @@ fn revoke(args: &Revoke, spec: &KeysSpec) -> Result<(), String> {
         revoked = Some(one.clone());
         Ok(())
     })?;
-    if let Some(one) = revoked {
+    let Some(one) = revoked else { return Ok(()) };
+    if args.json {
+        out::line(shown(&one, None).as_str());
+    } else {
         out::line(&format!(
             "key `{}` ({}) of {} is revoked; a running gateway refuses it within seconds",
             one.name, one.id, one.owner
@@ -458,6 +464,7 @@ mod tests {
         let revoke = |key: &str| {
             let args = Revoke {
                 key: key.into(),
+                json: false,
                 source: Source::default(),
             };
             revoke(&args, &spec)

@@ -75,6 +75,22 @@ pub(super) struct ApproveArgs {
     digest: Option<String>,
     #[command(flatten)]
     source: Source,
+    /// Print what is approved as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One definition that was taken as it is, as JSON.
+#[derive(Debug, serde::Serialize)]
+struct Taken<'a> {
+    upstream: &'a str,
+    sort: &'a str,
+    name: &'a str,
+    /// `approved`, or `forgotten` where it is gone.
+    outcome: &'a str,
+    /// How it stood before.
+    was: &'a str,
+    digest: &'a str,
 }
 
 /// Runs it.
@@ -308,18 +324,34 @@ fn approve(args: &ApproveArgs) -> Ended {
         }
         Ok(Some(())) => {}
     }
-    for (sort, name, state, digest) in &told {
-        let digest: String = digest.chars().take(12).collect();
-        let what = if *state == State::Gone {
-            "forgotten"
-        } else {
-            "approved"
-        };
-        out::line(&format!(
-            "{what}: {sort} {} ({}) {digest}",
-            visible(called(sort, name)),
-            state.word()
-        ));
+    let taken: Vec<_> = told
+        .iter()
+        .map(|(sort, name, state, digest)| Taken {
+            upstream: upstream.as_str(),
+            sort,
+            name: called(sort, name),
+            outcome: if *state == State::Gone {
+                "forgotten"
+            } else {
+                "approved"
+            },
+            was: state.word(),
+            digest,
+        })
+        .collect();
+    if args.json {
+        out::line(Json::of(&taken).as_str());
+    } else {
+        for it in &taken {
+            let digest: String = it.digest.chars().take(12).collect();
+            out::line(&format!(
+                "{}: {} {} ({}) {digest}",
+                it.outcome,
+                it.sort,
+                visible(it.name),
+                it.was
+            ));
+        }
     }
     for name in &unknown {
         let why = if args.digest.is_some() {
@@ -329,7 +361,7 @@ fn approve(args: &ApproveArgs) -> Ended {
         };
         out::problem(&absent(upstream.as_str(), name, why));
     }
-    if told.is_empty() && unknown.is_empty() {
+    if taken.is_empty() && unknown.is_empty() && !args.json {
         out::note("everything is as it was approved");
     }
     if unknown.is_empty() {

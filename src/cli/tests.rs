@@ -29,6 +29,30 @@ fn every_command_explains_itself_with_an_example() {
 }
 
 #[test]
+fn every_command_with_a_result_gives_it_as_json() {
+    // What serves, and what is for programs anyway: schemas and scripts.
+    const NONE: [&str; 7] = [
+        "demo",
+        "serve",
+        "stdio",
+        "schema",
+        "config",
+        "audit",
+        "completions",
+    ];
+    let cli = Cli::command();
+    let has_json = |command: &clap::Command| {
+        let mut arguments = command.get_arguments();
+        arguments.any(|argument| argument.get_long() == Some("json"))
+    };
+    let without = commands(&cli).into_iter().filter(|command| {
+        !command.has_subcommands() && !has_json(command) && !NONE.contains(&command.get_name())
+    });
+    let without: Vec<_> = without.map(clap::Command::get_name).collect();
+    assert!(without.is_empty(), "{without:?}");
+}
+
+#[test]
 fn sources_of_a_gateway_exclude_each_other() {
     for arguments in [
         vec!["usher", "serve", "-c", "a", "--mcp-json", "b"],
@@ -73,6 +97,17 @@ async fn commands_end_with_the_code_of_what_happened() {
     let ana = ["usher", "init", &good, "--operator", "ana"];
     assert_eq!(run(&ana).await, Ended::Well);
     assert_eq!(run(&ana).await, Ended::Failed);
+    // Nor is anybody put into those that exist, which is a failure where it was asked for.
+    let (other, third) = (file("other.yaml"), file("third.yaml"));
+    let bob = ["usher", "init", &other, "--operator", "bob", "--json"];
+    assert_eq!(run(&bob).await, Ended::Failed);
+    assert_eq!(run(&["usher", "check", "-c", &other]).await, Ended::Well);
+    let nobody = ["usher", "init", &third];
+    assert_eq!(run(&nobody).await, Ended::Well);
+    let line = crate::config::permit_line("b\"ob");
+    crate::config::write_new(file("policies/more.cedar").as_ref(), &line).expect("written");
+    let arguments = ["usher", "policy", "check", "--dir", &file("policies")];
+    assert_eq!(run(&arguments).await, Ended::Well);
     let arguments = ["usher", "policy", "test", "--dir", &file("policies")];
     assert_eq!(run(&arguments).await, Ended::Well);
     crate::config::write_new(bad.as_ref(), "zebra: 1\n").expect("written");
@@ -97,17 +132,6 @@ async fn commands_end_with_the_code_of_what_happened() {
     );
     assert_eq!(
         run(&["usher", "import", &servers, "-o", &made]).await,
-    // Nor is anybody put into those that exist, which is a failure where it was asked for.
-    let (other, third) = (file("other.yaml"), file("third.yaml"));
-    let bob = ["usher", "init", &other, "--operator", "bob", "--json"];
-    assert_eq!(run(&bob).await, Ended::Failed);
-    assert_eq!(run(&["usher", "check", "-c", &other]).await, Ended::Well);
-    let nobody = ["usher", "init", &third];
-    assert_eq!(run(&nobody).await, Ended::Well);
-    let line = crate::config::permit_line("b\"ob");
-    crate::config::write_new(file("policies/more.cedar").as_ref(), &line).expect("written");
-    let arguments = ["usher", "policy", "check", "--dir", &file("policies")];
-    assert_eq!(run(&arguments).await, Ended::Well);
         Ended::Failed
     );
     assert_eq!(run(&["usher", "check", "-c", &made]).await, Ended::Well);
