@@ -47,14 +47,8 @@ pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
         let fault = if url {
             address_fault(params).map(|rule| (rule, params.span().start))
         } else {
-            params
-                .member("requestedSchema")
-                .and_then(|schema| schema.member("properties"))
-                .and_then(|fields| {
-                    let mut fields = fields.members();
-                    let secret = fields.find(|field| asks_for_secret(&field.key, field.value))?;
-                    Some(("secret_field", secret.span.start + 1))
-                })
+            let schema = params.member("requestedSchema");
+            schema.and_then(|schema| field_fault(schema, 0))
         };
         if let Some((rule, at)) = fault {
             return Some(Blocked {
@@ -131,24 +125,72 @@ pub fn host_of(url: &str) -> Option<&str> {
     (!authority.is_empty()).then_some(authority)
 }
 
-fn asks_for_secret(name: &str, field: Node<'_>) -> bool {
-    let text = |member: &str| field.member(member).and_then(Node::as_str);
-    // What is ticked or chosen from a list is no secret; a list of nothing leaves nothing to choose.
-    let kind = text("type");
+/// As many schemas may be inside one another in a form. Its fields stand side by side as a rule; what is deeper is refused, and not
+/// looked at.
+const DEEPEST: usize = 8;
+
+/// The first field of a form that must not be in it, and where it stands: in any schema of which values may be asked for.
+fn field_fault(schema: Node<'_>, depth: usize) -> Option<(&'static str, usize)> {
+    if depth > DEEPEST {
+        return Some(("form_too_deep", schema.span().start));
+    }
+    let inner = |schema: Node<'_>| {
+        if is_given(schema) {
+            return None;
+        }
+        let secret = secret_said(schema).map(|at| ("secret_field", at));
+        secret.or_else(|| field_fault(schema, depth + 1))
+    };
+    schema.members().find_map(|member| match &*member.key {
+        "properties" => member.value.members().find_map(|field| {
+            let is_it = is_secret_field(&field.key, field.value);
+            let secret = is_it.then(|| ("secret_field", field.span.start + 1));
+            secret.or_else(|| field_fault(field.value, depth + 1))
+        }),
+        "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
+            let mut schemas = member.value.members();
+            schemas.find_map(|schema| inner(schema.value))
+        }
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => member.value.elements().find_map(inner),
+        "items" if member.value.kind() == Kind::Array => member.value.elements().find_map(inner),
+        "items" | "additionalProperties" | "contains" | "if" | "then" | "else" => {
+            inner(member.value)
+        }
+        _ => None,
+    })
+}
+
+/// Whether a schema has one value alone, as one of a choice.
+fn is_given(schema: Node<'_>) -> bool {
+    schema.member("const").is_some()
+}
+
+fn is_secret_field(name: &str, field: Node<'_>) -> bool {
+    secret_said(field).is_some() || (is_secret(name) && !is_chosen(field))
+}
+
+/// Where a schema says that its value is a secret, if it does.
+fn secret_said(schema: Node<'_>) -> Option<usize> {
+    let said = |member: &str, is_it: fn(&str) -> bool| {
+        let told = schema.member(member)?;
+        is_it(&told.as_str()?).then(|| told.span().start + 1)
+    };
+    if is_chosen(schema) {
+        return None;
+    }
+    said("format", |format| format == "password")
+        .or_else(|| said("title", is_secret))
+        .or_else(|| said("description", is_asked_for))
+}
+
+/// Whether it is ticked or chosen from a list, and so no secret; a list of nothing leaves nothing to choose.
+fn is_chosen(field: Node<'_>) -> bool {
     let first = |list: &str| field.member(list).and_then(|list| list.elements().next());
-    let is_chosen = first("enum").is_some()
+    field.member("type").and_then(Node::as_str).as_deref() == Some("boolean")
+        || first("enum").is_some()
         || ["oneOf", "anyOf"]
             .iter()
-            .any(|list| first(list).is_some_and(|choice| choice.member("const").is_some()));
-    if matches!(kind.as_deref(), Some("boolean")) || is_chosen {
-        return false;
-    }
-    if text("format").as_deref() == Some("password") {
-        return true;
-    }
-    is_secret(name)
-        || text("title").is_some_and(|title| is_secret(&title))
-        || text("description").is_some_and(|description| is_asked_for(&description))
+            .any(|list| first(list).is_some_and(is_given))
 }
 
 #[cfg(test)]
@@ -227,12 +269,55 @@ mod tests {
         }
         let described = r#"{"type":"string","description":"Your account password"}"#;
         assert!(form("x", described).is_some());
+        for (field, place) in [
+            (
+                r#"{"type":"object","properties":{"y":{"type":"object","properties":{"password":{"type":"string"}}}}}"#,
+                "/x/properties/y/properties/password",
+            ),
+            (
+                r#"{"type":"array","items":{"type":"string","title":"Your password"}}"#,
+                "/x/items/title",
+            ),
+            (
+                r#"{"anyOf":[{"type":"null"},{"type":"string","format":"password"}]}"#,
+                "/x/anyOf/1/format",
+            ),
+            (
+                r#"{"oneOf":[{"const":"none"},{"type":"string","title":"Your password"}]}"#,
+                "/x/oneOf/1/title",
+            ),
+            (
+                r#"{"allOf":[{"properties":{"api_key":{"type":"string"}}}]}"#,
+                "/x/allOf/0/properties/api_key",
+            ),
+        ] {
+            let told = form("x", field);
+            let told = told.as_deref().and_then(|told| told.split_once(' '));
+            let place = format!("/*/*/requestedSchema/properties{place}");
+            assert_eq!(told, Some(("secret_field", &*place)), "{field}");
+        }
+        let deep = |depth: usize| {
+            let inner = r#"{"type":"string"}"#.to_owned();
+            (0..depth).fold(inner, |inner, _| {
+                format!(r#"{{"properties":{{"y":{inner}}}}}"#)
+            })
+        };
+        assert_eq!(form("x", &deep(DEEPEST - 1)), None);
+        assert!(form("x", &deep(DEEPEST)).is_some_and(|told| told.starts_with("form_too_deep")));
         for (name, field) in [
             (
                 "password_policy",
                 r#"{"type":"string","enum":["strict","lax"]}"#,
             ),
             ("password_policy_accepted", r#"{"type":"boolean"}"#),
+            (
+                "how",
+                r#"{"type":"string","oneOf":[{"const":"p","title":"Password"},{"const":"k","title":"API key"}]}"#,
+            ),
+            (
+                "wanted",
+                r#"{"type":"array","items":{"anyOf":[{"const":"p","title":"Password"},{"const":"k","title":"API key"}]}}"#,
+            ),
             (
                 "x",
                 r#"{"type":"boolean","description":"Do you want to reset your password?"}"#,

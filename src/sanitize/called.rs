@@ -45,6 +45,8 @@ const PHRASES: [&str; 11] = [
 ];
 /// What only a secret is called by wherever it stands: in a longer word, or taken apart.
 const ANYWHERE: [&str; 4] = ["password", "passwd", "passphrase", "passcode"];
+/// Words that only a secret is called by where a field is described, too; others there may be of anything.
+const SPOKEN: [&str; 6] = ["otp", "totp", "cvv", "cvc", "cvv2", "ssn"];
 /// As many letters a word has at least of which others may stand with a number behind: `password1`, but not `pin1`.
 const NUMBERED: usize = 5;
 
@@ -73,18 +75,27 @@ pub(super) fn is_asked_for(description: &str) -> bool {
         "where", "whether", "without",
     ];
     // Behind `or` stands what may be chosen instead.
-    const NEXT: [&str; 9] = [
-        "again", "and", "at", "below", "for", "here", "in", "of", "to",
+    const NEXT: [&str; 10] = [
+        "again", "and", "at", "below", "for", "here", "in", "of", SLASH, "to",
     ];
+    /// What still is the secret: a card number, the code of a one time password.
+    const PART: [&str; 2] = ["code", "number"];
+    /// How a `/` is called, which is no word.
+    const SLASH: &str = "slash";
     const BEFORE: usize = 5;
-    let words = words(description);
-    let named = PHRASES.iter().chain(&ANYWHERE);
+    let words = if description.contains('/') {
+        words(&description.replace('/', " slash "))
+    } else {
+        words(description)
+    };
+    let named = PHRASES.iter().chain(&ANYWHERE).chain(&SPOKEN);
     let first = named.filter_map(|name| Some((holds(&words, name)?, name.len())));
     let Some((at, length)) = first.min() else {
         return false;
     };
     let before: Vec<&str> = words[..at].split_whitespace().collect();
-    let next = words[at + length..].split_whitespace().next();
+    let mut behind = words[at + length..].split_whitespace();
+    let next = behind.find(|word| !PART.contains(word));
     before.len() <= BEFORE
         && before.first().is_none_or(|word| FIRST.contains(word))
         && !before.iter().any(|word| NOT.contains(word))
@@ -234,6 +245,10 @@ mod tests {
             "The API key of your account",
             "Your GitHub account's private key",
             "Your Ρassword",
+            "Your password/passphrase",
+            "your OTP code / credit card number CVV",
+            "Your credit card number",
+            "Enter the CVV of your card",
         ] {
             assert!(is_asked_for(asks), "{asks}");
         }
@@ -248,6 +263,10 @@ mod tests {
             "The token to search for",
             "How many credit cards there are",
             "E-mail for password recovery",
+            "The credit card number format",
+            "The OTP provider",
+            "Where to send the code/password",
+            "Your user/role, never a password",
         ] {
             assert!(!is_asked_for(speaks), "{speaks}");
         }
