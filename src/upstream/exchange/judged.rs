@@ -88,10 +88,7 @@ impl Exchange {
                     "it no longer serves the revision it was reached in",
                 ))
             }
-            // The whole range means nothing in this era (PROTOCOL A6); with a 400 it is how an older server refuses.
-            -32019..=-32000
-                if status == StatusCode::BAD_REQUEST && error.code != codes::RESOURCE_NOT_FOUND =>
-            {
+            code if is_of_older_era(status, code) => {
                 self.line.wire.doubt.cast();
                 Err(UpstreamError::answered(
                     "it refused a request as a server of the older era would",
@@ -117,6 +114,18 @@ impl Exchange {
             ),
         }
     }
+}
+
+/// Whether a refusal is no answer of the stateless era to a request that is well formed: how servers of the handshake era refuse
+/// what comes without a session of theirs. What it refuses as no request is not what we sent (PROTOCOL B1), and the range above
+/// means nothing (PROTOCOL A6).
+pub(in crate::upstream) fn is_of_older_era(status: StatusCode, code: i64) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND)
+        && match code {
+            codes::RESOURCE_NOT_FOUND => false,
+            codes::INVALID_REQUEST | -32019..=-32000 => true,
+            _ => false,
+        }
 }
 
 /// The result itself when it is a final one, for requests that nothing else was offered to.

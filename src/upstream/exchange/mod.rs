@@ -31,7 +31,7 @@ use crate::{
     protocol::{Era, Revision, meta, methods},
 };
 
-pub(super) use judged::complete;
+pub(super) use judged::{complete, is_of_older_era};
 pub(super) use lost::{bare, failure};
 
 /// A request that is under way.

@@ -381,8 +381,10 @@ impl Modern {
                 Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
                     Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
                 }
-                Told::Error(_, error) => {
-                    if error.code == codes::UNSUPPORTED_VERSION {
+                Told::Error(head, error) => {
+                    if error.code == codes::UNSUPPORTED_VERSION
+                        || exchange::is_of_older_era(head.status, error.code)
+                    {
                         line.wire.doubt.cast();
                     }
                     Err(UpstreamError::Refused(error))

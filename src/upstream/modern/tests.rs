@@ -294,20 +294,36 @@ async fn an_answer_of_another_era_casts_doubt() {
             r#"{"supported":["2025-11-25"],"requested":"2026-07-28"}"#,
         ),
         Play::Error(400, -32000, ""),
+        // A session that it does not know, as servers of the Python SDK say it.
+        Play::Error(400, -32600, ""),
+        Play::Error(404, -32600, ""),
+        Play::Error(404, -32001, ""),
         Play::Status(404),
         Play::Status(405),
     ] {
         let (_, peer) = over_http(move |_| play.clone());
         assert!(peer.call(a_tool_call(), a_route("t")).await.is_err());
         assert!(peer.line.wire.doubt.take());
+        assert!(peer.list(ListKind::Tools).await.is_err());
+        assert!(
+            peer.line.wire.doubt.take(),
+            "where a list is asked for, too"
+        );
     }
     for play in [
         Play::Error(200, -32000, ""),
+        Play::Error(200, -32600, ""),
+        Play::Error(400, -32602, ""),
+        Play::Error(400, -32002, ""),
+        Play::Error(404, -32601, ""),
+        Play::Error(400, -31999, ""),
+        Play::Error(500, -32000, ""),
         Play::Status(500),
         Play::Status(429),
     ] {
         let (_, peer) = over_http(move |_| play.clone());
         drop(peer.call(a_tool_call(), a_route("t")).await);
+        drop(peer.list(ListKind::Tools).await);
         assert!(!peer.line.wire.doubt.take());
     }
 }

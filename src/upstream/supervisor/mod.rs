@@ -7,6 +7,8 @@ mod board;
 mod doubting;
 mod end;
 #[cfg(test)]
+mod eras;
+#[cfg(test)]
 mod others;
 #[cfg(test)]
 mod tests;

@@ -29,7 +29,10 @@ use crate::{
 };
 
 /// A call by somebody whose sessions are theirs alone.
-fn by(upstream: &Arc<Upstream>, key: &str) -> BoxFuture<'static, Result<Reply, UpstreamError>> {
+pub(super) fn by(
+    upstream: &Arc<Upstream>,
+    key: &str,
+) -> BoxFuture<'static, Result<Reply, UpstreamError>> {
     let call = Call {
         caller: Arc::new(a_caller(key)),
         ..a_tool_call()
@@ -46,7 +49,7 @@ fn each_their_own() -> UpstreamSpec {
     }
 }
 
-fn of_the_older_era(sent: &Sent) -> Play {
+pub(super) fn of_the_older_era(sent: &Sent) -> Play {
     match sent.method.as_str() {
         "initialize" => result(greeting("2025-11-25")),
         "notifications/initialized" => Play::Status(202),
