@@ -2,7 +2,8 @@
 //!
 //! Guarantees: only an answer of the protocol is evidence: a refused credential, a 5xx, a timeout or a dead connection decides
 //! nothing; pins are honoured; a legacy verdict is remembered for 12 h so that restarts need not ask again, and forgotten
-//! when it fails. Deliberately absent: when to probe, which is the supervisor's.
+//! when it fails: a server that refuses what it was found to speak is asked everything at once. Deliberately absent: when to
+//! probe, which is the supervisor's.
 
 use std::{sync::Arc, time::Duration};
 
@@ -68,7 +69,7 @@ impl Probe {
     /// # Errors
     /// Why there is none; what was learnt before is forgotten unless the upstream was merely away.
     pub(super) async fn peer(&mut self) -> Result<Arc<dyn Peer>, UpstreamError> {
-        let remembered = self
+        let mut remembered = self
             .legacy_since
             .filter(|(since, _)| since.elapsed() < LEGACY_FOR)
             .map(|(_, http)| http);
@@ -76,7 +77,17 @@ impl Probe {
             Endpoint::Stdio(_) => self.pipe(remembered.is_some()).await,
             Endpoint::Http(http) => {
                 let transport = http.transport;
-                self.address(transport, remembered).await
+                let mut found = self.address(transport, remembered).await;
+                if transport != HttpTransport::Sse
+                    && remembered.is_some()
+                    && found.as_ref().is_err_and(denies)
+                {
+                    // Another server is there by now, and what this one speaks is not known (PROTOCOL C4).
+                    remembered = None;
+                    self.forget();
+                    found = self.address(transport, None).await;
+                }
+                found.map_err(UpstreamError::from)
             }
         };
         match found {
@@ -209,18 +220,18 @@ impl Probe {
         ))
     }
 
-    /// The ladder of PROTOCOL C2.
+    /// The ladder of PROTOCOL C2, or the rung of it that is `remembered`.
     async fn address(
         &self,
         configured: HttpTransport,
         remembered: Option<HttpTransport>,
-    ) -> Result<(Arc<dyn Peer>, HttpTransport), UpstreamError> {
+    ) -> Result<(Arc<dyn Peer>, HttpTransport), NotOpened> {
         let http = match configured {
             HttpTransport::Auto => remembered.unwrap_or(HttpTransport::Streamable),
             HttpTransport::Streamable | HttpTransport::Sse => configured,
         };
         if http == HttpTransport::Sse {
-            return self.events().await;
+            return Ok(self.events().await?);
         }
         let wire = Wire::new(self.connect(HttpTransport::Streamable).await?, true);
         let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
@@ -230,7 +241,7 @@ impl Probe {
                     closing.keep();
                     return Ok((peer, http));
                 }
-                Found::Older if self.insists_on_modern() => return Err(not_modern()),
+                Found::Older if self.insists_on_modern() => return Err(not_modern().into()),
                 Found::Older => {}
             }
         }
@@ -247,16 +258,20 @@ impl Probe {
                 closing.keep();
                 Ok((self.legacy(session, Opener::Shared(wire)), http))
             }
-            Err(why) if configured == HttpTransport::Auto && points_to_events(&why) => {
+            Err(why)
+                if configured == HttpTransport::Auto
+                    && remembered.is_none()
+                    && points_to_events(&why) =>
+            {
                 drop(closing);
-                self.events().await.map_err(|mut error| {
+                Ok(self.events().await.map_err(|mut error| {
                     if let UpstreamError::Unavailable { cause, .. } = &mut error {
                         cause.insert_str(0, "neither HTTP transport answers as MCP: ");
                     }
                     error
-                })
+                })?)
             }
-            Err(why) => Err(why.into()),
+            Err(why) => Err(why),
         }
     }
 
@@ -464,7 +479,27 @@ fn refused(head: &Head, error: &RpcError, revision: Revision) -> Result<Discover
 
 /// Whether an answer with this status says anything about the era.
 fn is_evidence(head: &Head) -> bool {
-    !head.status.is_server_error() && !matches!(head.status.as_u16(), 408 | 425 | 429)
+    !head.status.is_server_error() && !is_busy(head.status.as_u16())
+}
+
+/// Whether this status only says that the request came at a bad time.
+const fn is_busy(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429)
+}
+
+/// Whether this is an answer, and says that what was remembered of the server is so no more. Silence says nothing, nor does load
+/// or a credential.
+fn denies(why: &NotOpened) -> bool {
+    match why {
+        NotOpened::Status(head) | NotOpened::Refused(head, _) => is_evidence(head),
+        NotOpened::Failed(UpstreamError::Unavailable { status, .. }) => {
+            status.is_some_and(|status| (400..500).contains(&status) && !is_busy(status))
+        }
+        NotOpened::Failed(error) => matches!(
+            error,
+            UpstreamError::Refused(_) | UpstreamError::Protocol(_) | UpstreamError::Status(_)
+        ),
+    }
 }
 
 /// Whether a refused handshake leaves the two-endpoint transport possible: any 4xx that is no modern error, and not about

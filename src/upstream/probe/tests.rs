@@ -1,5 +1,7 @@
 //! The probe on every rung of both ladders: what is evidence of an era, and what is none.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::upstream::{
     scripted::{
@@ -396,12 +398,7 @@ async fn a_server_that_never_answers_is_given_up_in_time_and_its_process_ended()
     assert!(matches!(found, Err(UpstreamError::Timeout(_))));
     assert_eq!(began.elapsed(), Duration::from_secs(60));
     tokio::task::yield_now().await;
-    assert_eq!(
-        processes.made()[0]
-            .closed
-            .load(std::sync::atomic::Ordering::SeqCst),
-        1
-    );
+    assert_eq!(processes.made()[0].closed.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -435,9 +432,73 @@ async fn a_legacy_verdict_is_remembered_for_twelve_hours_and_forgotten_when_it_f
     });
     let mut probe = probe(&over(HttpTransport::Streamable), &processes);
     probe.peer().await.unwrap();
-    assert!(probe.peer().await.is_err());
     let peer = probe.peer().await.unwrap();
     assert_eq!(peer.card().revision, Revision::V2026_07_28);
+}
+
+/// A server of the handshake era, reached by `http`, of which only the question is answered otherwise once it is told to; and
+/// then the handshake is answered with `handshake`.
+fn replaced(http: HttpTransport, handshake: Play) -> (Arc<Processes>, Arc<AtomicBool>) {
+    let replaced = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&replaced);
+    let processes =
+        all(
+            move |over, sent| match (now.load(Ordering::SeqCst), sent.method.as_str()) {
+                (true, DISCOVER) => result(discovery(r#"["2026-07-28"]"#)),
+                (true, _) => handshake.clone(),
+                (false, INITIALIZE) if over == http => welcome(),
+                (false, _) => Play::Status(404),
+            },
+        );
+    (processes, replaced)
+}
+
+/// PROTOCOL C4
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_replaced_by_one_that_refuses_the_handshake_is_found_at_once() {
+    for http in [HttpTransport::Streamable, HttpTransport::Sse] {
+        for handshake in [
+            Play::Error(400, -32602, ""),
+            Play::Error(404, -32601, ""),
+            Play::Error(400, -32022, ""),
+            Play::Error(400, -32020, ""),
+            Play::Error(200, -32601, ""),
+            Play::Status(400),
+            Play::Status(404),
+            Play::Status(405),
+        ] {
+            let (processes, replaced) = replaced(http, handshake);
+            let mut probe = probe(&an_address(), &processes);
+            let peer = probe.peer().await.unwrap();
+            assert_eq!(peer.card().revision, Revision::V2025_11_25);
+            replaced.store(true, Ordering::SeqCst);
+            let before = methods(&processes).len();
+            let peer = probe.peer().await.unwrap();
+            assert_eq!(peer.card().revision, Revision::V2026_07_28);
+            assert_eq!(methods(&processes)[before..], [INITIALIZE, DISCOVER]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_is_not_forgotten_where_the_handshake_is_not_refused() {
+    for handshake in [
+        Play::Status(408),
+        Play::Status(429),
+        Play::Status(500),
+        Play::Status(503),
+        Play::Hang,
+        Play::Fail(UpstreamError::unreached("refused")),
+        Play::Fail(UpstreamError::Auth(Some(401))),
+    ] {
+        let (processes, replaced) = replaced(HttpTransport::Streamable, handshake);
+        let mut probe = probe(&an_address(), &processes);
+        probe.peer().await.unwrap();
+        replaced.store(true, Ordering::SeqCst);
+        let before = methods(&processes).len();
+        assert!(probe.peer().await.is_err());
+        assert_eq!(methods(&processes)[before..], [INITIALIZE]);
+    }
 }
 
 #[tokio::test]
