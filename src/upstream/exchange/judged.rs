@@ -47,7 +47,10 @@ impl Exchange {
                     self.wants.rounds,
                 )
             }
-            (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
+            (Era::Legacy, Err(error)) => {
+                self.suspect(status, &error);
+                Ok(Outcome::Failed(error))
+            }
             (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
                 (ResultKind::Complete, _) => Ok(Outcome::Complete(self.kept(result))),
                 (ResultKind::InputRequired, Some(offer)) => {
@@ -71,6 +74,15 @@ impl Exchange {
         let credentials = self.line.terms.credentials.as_ref();
         let own = credentials.is_some_and(Credentials::is_per_principal);
         hints::held(result, self.line.era, own)
+    }
+
+    /// Takes note of a refusal that may be of the stateless era. Some servers of the handshake era send what a request is wrong in
+    /// with such a status, too, so it stays their answer.
+    pub(in crate::upstream) fn suspect(&self, status: StatusCode, error: &RpcError) {
+        let wire = &self.line.wire;
+        if wire.streamable && is_of_newer_era(status, error.code) {
+            wire.doubt.cast();
+        }
     }
 
     fn modern_error(&self, status: StatusCode, error: RpcError) -> Result<Outcome, UpstreamError> {
@@ -126,6 +138,15 @@ pub(in crate::upstream) fn is_of_older_era(status: StatusCode, code: i64) -> boo
             codes::INVALID_REQUEST | -32019..=-32000 => true,
             _ => false,
         }
+}
+
+/// Whether a server of the stateless era refuses so what does not describe itself, or what it has no method for (PROTOCOL B1, C1).
+fn is_of_newer_era(status: StatusCode, code: i64) -> bool {
+    match status {
+        StatusCode::BAD_REQUEST => matches!(code, codes::INVALID_PARAMS | codes::INVALID_REQUEST),
+        StatusCode::NOT_FOUND => code == codes::METHOD_NOT_FOUND,
+        _ => false,
+    }
 }
 
 /// The result itself when it is a final one, for requests that nothing else was offered to.

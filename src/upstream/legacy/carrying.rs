@@ -218,6 +218,7 @@ impl Legacy {
         let sent = exchange.send(call.op.method(), &params, headers, limits);
         match sent.await? {
             Opened::Ended(head, Err(error)) if session.is_forgotten(&head, Some(&error)) => {
+                exchange.suspect(head.status, &error);
                 going.permit = exchange.release();
                 Ok(Attempt::Gone)
             }

@@ -59,7 +59,7 @@ pub(super) fn of_the_older_era(sent: &Sent) -> Play {
     }
 }
 
-fn closed(processes: &Processes) -> Vec<usize> {
+pub(super) fn closed(processes: &Processes) -> Vec<usize> {
     let made = processes.made();
     let closed = made.iter().map(|made| made.closed.load(Ordering::SeqCst));
     closed.collect()
