@@ -162,7 +162,7 @@ impl Circuit {
             Ok(_)
             | Err(
                 UpstreamError::Unavailable {
-                    reached: Reached::Yes,
+                    reached: Reached::Yes | Reached::Busy,
                     ..
                 }
                 | UpstreamError::Protocol(_)

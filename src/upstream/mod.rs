@@ -33,7 +33,7 @@ mod watched;
 #[cfg(test)]
 mod scripted;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use http::StatusCode;
@@ -207,10 +207,22 @@ pub enum Reached {
     No,
     /// It answered: this cannot be had of it, and others may get what they want on the same connection.
     Yes,
+    /// It answered that it takes no more requests now, so that it did not take this one.
+    Busy,
     /// No connection came about, and so nothing was sent.
     Never,
     /// Nothing was sent, since it had gone wrong a moment before.
     Unsent,
+}
+
+impl Reached {
+    /// Whether the upstream itself said something.
+    pub(in crate::upstream) const fn is_answer(self) -> bool {
+        match self {
+            Self::Yes | Self::Busy => true,
+            Self::No | Self::Never | Self::Unsent => false,
+        }
+    }
 }
 
 impl UpstreamError {
@@ -309,11 +321,22 @@ impl UpstreamError {
 
     /// What it means for a call that was sent long before: what became of that nobody knows.
     pub(in crate::upstream) fn of_a_call_under_way(self) -> Self {
-        if self.says_unsent() {
+        // What it did not take was not that call.
+        if self.says_unsent() || self.is_busy() {
             Self::OutcomeUnknown
         } else {
             self
         }
+    }
+
+    const fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable {
+                reached: Reached::Busy,
+                ..
+            }
+        )
     }
 
     /// Whether what was to be sent was not, as there is no connection.
@@ -321,7 +344,7 @@ impl UpstreamError {
         match self {
             Self::Unavailable { reached, .. } => match reached {
                 Reached::Never | Reached::Unsent => true,
-                Reached::No | Reached::Yes => false,
+                Reached::No | Reached::Yes | Reached::Busy => false,
             },
             Self::Timeout(what) => {
                 matches!(what.as_bytes(), b"connect" | b"connect of another call")
@@ -349,13 +372,22 @@ impl UpstreamError {
     }
 
     /// An `Unavailable` because of this HTTP status. There are some by which what stands in front of the upstream says that it
-    /// could not reach it.
+    /// could not reach it, and one that says that it was not let through.
     pub(in crate::upstream) fn away(cause: impl ToString, status: StatusCode) -> Self {
         let reached = match status.as_u16() {
+            429 => Reached::Busy,
             502..=504 => Reached::No,
             _ => Reached::Yes,
         };
         Self::unavailable(cause, Some(status), reached)
+    }
+
+    /// The same where the upstream said in how long it is to be asked again, if it did.
+    pub(in crate::upstream) fn again_in(mut self, wait: Option<Duration>) -> Self {
+        if let Self::Unavailable { retry_at, .. } = &mut self {
+            *retry_at = wait.map(|wait| Instant::now() + wait);
+        }
+        self
     }
 
     /// An `Unavailable` without a planned attempt.

@@ -4,11 +4,14 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::wait_seconds;
 use crate::{
     json::Json,
     limits::Limited,
     metrics::Refusal,
+    protocol::UpstreamId,
     schema,
     stack::{self, Error, LoginNeeded, Missing},
     upstream::{CredentialError, FromUpstream, Reached, UpstreamError},
@@ -126,26 +129,8 @@ pub(super) fn describe(from: &FromUpstream) -> String {
     let upstream = &from.upstream;
     match &from.error {
         UpstreamError::Unavailable {
-            retry_at: Some(at), ..
-        } => {
-            let wait = at
-                .saturating_duration_since(tokio::time::Instant::now())
-                .as_secs()
-                + 1;
-            format!(
-                "the server `{upstream}` is not available; the next attempt to reach it is due in {wait} s"
-            )
-        }
-        UpstreamError::Unavailable {
-            retry_at: None,
-            reached: Reached::Never | Reached::Unsent,
-            ..
-        } => format!("the server `{upstream}` is not available; the call was not sent"),
-        UpstreamError::Unavailable { retry_at: None, .. } => {
-            format!(
-                "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
-            )
-        }
+            retry_at, reached, ..
+        } => unavailable(upstream, *reached, *retry_at),
         UpstreamError::Timeout("connect" | "initialize" | "discover") => {
             format!("the server `{upstream}` could not be reached in time; the call was not sent")
         }
@@ -196,6 +181,36 @@ pub(super) fn describe(from: &FromUpstream) -> String {
     }
 }
 
+/// That a server is not available, what became of the call, and when to try again where that is known.
+fn unavailable(upstream: &UpstreamId, reached: Reached, retry_at: Option<Instant>) -> String {
+    let wait = retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+    match (reached, wait) {
+        (Reached::Busy, wait) => {
+            let when = wait.map_or_else(
+                || "later".to_owned(),
+                |wait| format!("in {}", in_words(wait)),
+            );
+            format!(
+                "the server `{upstream}` takes no more calls now, and did not take this one; try again {when}"
+            )
+        }
+        (Reached::Never | Reached::Unsent, Some(wait)) => format!(
+            "the server `{upstream}` is not available; the next attempt to reach it is due in {} s",
+            wait.as_secs() + 1
+        ),
+        (Reached::Never | Reached::Unsent, None) => {
+            format!("the server `{upstream}` is not available; the call was not sent")
+        }
+        (Reached::No | Reached::Yes, Some(wait)) => format!(
+            "the server `{upstream}` is not available, and says to try again in {}; whether the call took effect is unknown",
+            in_words(wait)
+        ),
+        (Reached::No | Reached::Yes, None) => format!(
+            "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
+        ),
+    }
+}
+
 /// Which rule or bound, and when to try again.
 pub(super) fn over(limited: &Limited) -> String {
     let (rule, wait) = (&limited.rule, in_words(limited.retry));
@@ -219,7 +234,6 @@ pub(super) fn in_words(wait: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::UpstreamId;
 
     #[test]
     fn what_was_never_sent_is_not_told_as_unknown_and_cancelled() {
@@ -240,22 +254,53 @@ mod tests {
         for deadline in ["call", "silence"] {
             assert!(told(deadline).contains("whether it took effect is unknown"));
         }
-        let away = |reached| {
-            describe(&FromUpstream {
-                upstream: UpstreamId::parse("u").unwrap(),
-                error: UpstreamError::Unavailable {
-                    cause: "x".into(),
-                    retry_at: None,
-                    status: None,
-                    reached,
-                },
-            })
-        };
+        let away = |reached| away(reached, None);
         for reached in [Reached::Never, Reached::Unsent] {
             assert!(away(reached).ends_with("the call was not sent"));
         }
         for reached in [Reached::No, Reached::Yes] {
             assert!(away(reached).contains("whether the call took effect is unknown"));
+        }
+    }
+    /// What became of it, if the server is not there, and whether it went out.
+    fn away(reached: Reached, retry_at: Option<Instant>) -> String {
+        describe(&FromUpstream {
+            upstream: UpstreamId::parse("u").unwrap(),
+            error: UpstreamError::Unavailable {
+                cause: "x".into(),
+                retry_at,
+                status: None,
+                reached,
+            },
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_server_did_not_take_is_not_told_as_unknown_and_may_be_tried_again() {
+        let in_seven = Some(Instant::now() + Duration::from_secs(7));
+        for (reached, retry_at, ending) in [
+            (
+                Reached::Busy,
+                in_seven,
+                "takes no more calls now, and did not take this one; try again in 7 s",
+            ),
+            (
+                Reached::Busy,
+                None,
+                "takes no more calls now, and did not take this one; try again later",
+            ),
+            (
+                Reached::No,
+                in_seven,
+                "is not available, and says to try again in 7 s; whether the call took effect is unknown",
+            ),
+            (
+                Reached::Unsent,
+                in_seven,
+                "is not available; the next attempt to reach it is due in 8 s",
+            ),
+        ] {
+            assert_eq!(away(reached, retry_at), format!("the server `u` {ending}"));
         }
     }
 }

@@ -506,7 +506,7 @@ impl Transport for Picky {
         let answer = if token == self.takes {
             Ok(Answer::Accepted(Head {
                 status: StatusCode::ACCEPTED,
-                session: None,
+                ..Head::default()
             }))
         } else {
             Err(UpstreamError::Auth(Some(self.status)))

@@ -1,19 +1,19 @@
 //! What it means when there is no response: an HTTP status alone, or a stream that breaks.
 
-use http::StatusCode;
-
 use crate::{
     json::Json,
     jsonrpc::RpcError,
     protocol::{codes, meta},
-    upstream::UpstreamError,
+    upstream::{UpstreamError, transport::Head},
 };
 
 /// What an HTTP answer without a frame means when nothing better is known about it. What is refused whatever comes with it, a
 /// redirect or a refused credential, no transport hands on.
-pub(in crate::upstream) fn bare(status: StatusCode) -> UpstreamError {
-    match status.as_u16() {
-        code @ (408 | 425 | 429 | 500..=599) => UpstreamError::away(format!("HTTP {code}"), status),
+pub(in crate::upstream) fn bare(head: &Head) -> UpstreamError {
+    match head.status.as_u16() {
+        code @ (408 | 425 | 429 | 500..=599) => {
+            UpstreamError::away(format!("HTTP {code}"), head.status).again_in(head.retry_after)
+        }
         code => UpstreamError::Status(code),
     }
 }

@@ -236,7 +236,7 @@ impl Exchange {
     ) -> Result<Opened, UpstreamError> {
         let opened = self.read(answer);
         match &opened {
-            Ok(Opened::Status(head)) => self.failed(&bare(head.status)),
+            Ok(Opened::Status(head)) => self.failed(&bare(head)),
             Ok(Opened::Ended(..) | Opened::Flowing(_)) => {}
             Err(error) => self.failed(error),
         }

@@ -247,7 +247,7 @@ impl Legacy {
             }
             Opened::Status(head) => {
                 session.suspect(&head);
-                Err(exchange::bare(head.status))
+                Err(exchange::bare(&head))
             }
         }
     }

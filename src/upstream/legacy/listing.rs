@@ -109,7 +109,7 @@ impl Legacy {
                             session.gone.cancel();
                         }
                         session.suspect(&head);
-                        Err(exchange::bare(head.status))
+                        Err(exchange::bare(&head))
                     }
                 }
             }

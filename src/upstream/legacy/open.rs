@@ -240,7 +240,7 @@ impl OpenCall {
                     if head.status == StatusCode::NOT_FOUND {
                         self.slot.forget(&self.session);
                     }
-                    return Err(exchange::bare(head.status));
+                    return Err(exchange::bare(&head).of_a_call_under_way());
                 }
             }
         }
@@ -321,7 +321,7 @@ impl OpenCall {
             match self.exchange.opened(answer)? {
                 Opened::Ended(head, body) => return Ok(Heard::Ended(head.status, body)),
                 Opened::Flowing(_) => {}
-                Opened::Status(head) => return Err(exchange::bare(head.status)),
+                Opened::Status(head) => return Err(exchange::bare(&head)),
             }
         }
     }

@@ -99,7 +99,7 @@ impl From<UpstreamError> for NotOpened {
 impl From<NotOpened> for UpstreamError {
     fn from(why: NotOpened) -> Self {
         match why {
-            NotOpened::Status(head) => exchange::bare(head.status),
+            NotOpened::Status(head) => exchange::bare(&head),
             NotOpened::Refused(_, error) => Self::Refused(error),
             NotOpened::Failed(error) => error,
         }

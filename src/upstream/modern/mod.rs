@@ -255,7 +255,7 @@ impl Modern {
                 if matches!(head.status.as_u16(), 400 | 404 | 405) {
                     line.wire.doubt.cast();
                 }
-                Err(exchange::bare(head.status))
+                Err(exchange::bare(&head))
             }
         }
     }
@@ -344,7 +344,7 @@ impl Modern {
         let card = match told {
             Told::Result(_, result) => card(&exchange::complete(result)?, revision),
             Told::Error(_, error) => return Err(UpstreamError::Refused(error)),
-            Told::Status(head) => return Err(exchange::bare(head.status)),
+            Told::Status(head) => return Err(exchange::bare(&head)),
         };
         let card = card.ok_or_else(|| UpstreamError::Protocol("no discovery".into()))?;
         let mut contribution = Contribution::default();
@@ -393,7 +393,7 @@ impl Modern {
                     if matches!(head.status.as_u16(), 400 | 404 | 405) {
                         line.wire.doubt.cast();
                     }
-                    Err(exchange::bare(head.status))
+                    Err(exchange::bare(&head))
                 }
             }
         })

@@ -15,12 +15,13 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{ClientCapabilities, mirror::ParamHeader, mirror::ParamKind},
     upstream::{
-        CredentialError,
+        CredentialError, Reached,
         scripted::{
             Play, Scripted, a_call, a_caller, a_pipe, a_route, a_tool_call, an_address, last, note,
             result, terms,
         },
         spec::{Timeouts, UpstreamSpec},
+        transport::Head,
     },
 };
 
@@ -330,12 +331,40 @@ async fn an_answer_of_another_era_casts_doubt() {
 
 #[tokio::test]
 async fn statuses_without_a_frame_are_told_apart() {
-    let error = |status: u16| exchange::bare(StatusCode::from_u16(status).unwrap());
+    let error = |status: u16| {
+        exchange::bare(&Head {
+            status: StatusCode::from_u16(status).unwrap(),
+            ..Head::default()
+        })
+    };
     for status in [408, 425, 429, 500, 503] {
         let away = matches!(error(status), UpstreamError::Unavailable { .. });
         assert_eq!((away, error(status).status()), (true, Some(status)));
     }
     assert!(matches!(error(418), UpstreamError::Status(418)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_to_come_again_later_is_told_when_and_whether_the_call_was_taken() {
+    for (status, said) in [
+        (429, Reached::Busy),
+        (503, Reached::No),
+        (500, Reached::Yes),
+    ] {
+        let wait = Duration::from_secs(7);
+        let error = exchange::bare(&Head {
+            status: StatusCode::from_u16(status).unwrap(),
+            retry_after: Some(wait),
+            ..Head::default()
+        });
+        let UpstreamError::Unavailable {
+            retry_at, reached, ..
+        } = error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!((retry_at, reached), (Some(Instant::now() + wait), said));
+    }
 }
 
 #[tokio::test(start_paused = true)]

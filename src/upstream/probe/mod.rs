@@ -435,7 +435,7 @@ impl Probe {
             }
             Ok(Told::Error(head, error)) => refused(&head, &error, revision),
             Ok(Told::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
-            Ok(Told::Status(head)) => Err(exchange::bare(head.status)),
+            Ok(Told::Status(head)) => Err(exchange::bare(&head)),
             Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout("discover")),
             // A foreign body, a wrong content type, a notification for an answer: not a modern server.
             Err(UpstreamError::Protocol(_)) => Ok(Discovered::Older),
@@ -473,7 +473,7 @@ fn refused(head: &Head, error: &RpcError, revision: Revision) -> Result<Discover
             Err(UpstreamError::Refused(error.clone()))
         }
         _ if is_evidence(head) => Ok(Discovered::Older),
-        _ => Err(exchange::bare(head.status)),
+        _ => Err(exchange::bare(head)),
     }
 }
 

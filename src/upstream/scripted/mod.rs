@@ -245,7 +245,7 @@ impl Scripted {
     fn answer(&self, play: Play, id: &str) -> BoxFuture<'_, Result<Answer, UpstreamError>> {
         let head = |status: u16| Head {
             status: StatusCode::from_u16(status).unwrap(),
-            session: None,
+            ..Head::default()
         };
         let said = match play {
             Play::Result(text) => Ok(Answer::One(head(200), result_frame(id, &text))),

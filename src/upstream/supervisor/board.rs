@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::{
-    CredentialError, Peer, Reached, UpstreamError, bell::Spacing, credentials::Credentials,
+    CredentialError, Peer, UpstreamError, bell::Spacing, credentials::Credentials,
     health::jittered, modern, shared::Shared, sink::Sink,
 };
 use crate::{
@@ -190,7 +190,7 @@ impl Board {
                     // One that answers is there; at first it is not known to be of any use.
                     unreachable += usize::from(matches!(
                         error,
-                        UpstreamError::Unavailable { reached, .. } if first || reached != Reached::Yes
+                        UpstreamError::Unavailable { reached, .. } if first || !reached.is_answer()
                     ));
                 }
             }

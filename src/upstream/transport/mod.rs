@@ -12,7 +12,7 @@ mod rig;
 mod sse;
 mod stdio;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
@@ -158,6 +158,8 @@ pub struct Head {
     pub status: StatusCode,
     /// `Mcp-Session-Id`, if the upstream set one.
     pub session: Option<HeaderValue>,
+    /// In how long it is to be asked again, where it takes no requests now and says so; a day at most.
+    pub retry_after: Option<Duration>,
 }
 
 /// Frames of one answer, or unsolicited ones.

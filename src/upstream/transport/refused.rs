@@ -2,14 +2,23 @@
 //! This is the one place where they are refused, whatever comes with them.
 //!
 //! Guarantees: of such an answer nothing is looked at but its status and, of a 403, whether it names scopes that the token
-//! lacks: no frame of it, and no address. Deliberately absent: what other statuses mean, which the peers know.
+//! lacks: no frame of it, and no address. Deliberately absent: what other statuses mean, which the peers know; of those that say
+//! that the request came at a bad time, when the next one would not is read here.
 
-use http::{Response, StatusCode, header::WWW_AUTHENTICATE};
+use std::time::Duration;
+
+use http::{
+    HeaderMap, Response, StatusCode,
+    header::{RETRY_AFTER, WWW_AUTHENTICATE},
+};
 
 use crate::{
     fetch::Challenge,
     upstream::{CredentialError, UpstreamError},
 };
+
+/// The longest wait that an upstream may ask for: what has a quota has it for a day.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// The answer, unless its status is one that is refused.
 ///
@@ -33,9 +42,54 @@ fn lacking<B>(response: &Response<B>) -> Option<UpstreamError> {
     CredentialError::lacks(challenge).map(UpstreamError::Credential)
 }
 
+/// In how long the upstream is to be asked again, where its status says that it takes no requests now. Dates are not read: their
+/// clock is not ours.
+pub(super) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let tells = matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    );
+    let told = headers.get(RETRY_AFTER).filter(|_| tells)?.as_bytes();
+    let is_number = !told.is_empty() && told.iter().all(u8::is_ascii_digit);
+    let told = std::str::from_utf8(told).ok().filter(|_| is_number)?;
+    // What is no number for its length is a long time.
+    let seconds = told.parse().unwrap_or(u64::MAX);
+    Some(Duration::from_secs(seconds).min(LONGEST))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_to_wait_is_read_where_no_requests_are_taken_and_is_a_day_at_most() {
+        let told = |status: u16, text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, http::HeaderValue::from_static(text));
+            retry_after(StatusCode::from_u16(status).unwrap(), &headers).map(|wait| wait.as_secs())
+        };
+        for (status, text, wait) in [
+            (429, "7", Some(7)),
+            (503, "30", Some(30)),
+            (429, "0", Some(0)),
+            (429, "86401", Some(86_400)),
+            (429, "99999999999999999999999", Some(86_400)),
+            (429, "", None),
+            (429, "+7", None),
+            (429, "-1", None),
+            (429, "1.5", None),
+            (429, "Fri, 27 Nov 2026 15:00:00 GMT", None),
+            (200, "7", None),
+            (404, "7", None),
+            (502, "7", None),
+        ] {
+            assert_eq!(told(status, text), wait, "{status} {text}");
+        }
+        assert_eq!(
+            retry_after(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new()),
+            None
+        );
+    }
 
     fn refused(status: u16, challenge: &str) -> Option<UpstreamError> {
         let answer = Response::builder()

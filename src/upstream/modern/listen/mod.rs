@@ -337,7 +337,7 @@ async fn open(
             under_way.over = true;
             return Err(match head.status.as_u16() {
                 404 | 405 => NotListening::Unknown,
-                _ => NotListening::Failed(bare(head.status)),
+                _ => NotListening::Failed(bare(&head)),
             });
         }
     };

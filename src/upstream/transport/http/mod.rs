@@ -1,9 +1,9 @@
 //! Streamable HTTP toward an upstream, in every revision: one POST per frame, answered by JSON or an event stream.
 //!
 //! Guarantees: what is sent is the peer's headers and the configured ones, nothing of a client's (SECURITY EGR-1,
-//! EGR-2); of an answer only the status, the session id and the frames are looked at (EGR-7), and of one that is refused
-//! nothing at all (`refused`); compression is neither asked for nor taken. Deliberately absent: what a status means to a session or
-//! an era.
+//! EGR-2); of an answer only the status, the session id, the frames and when to come again are looked at (EGR-7), and of one
+//! that is refused nothing at all (`refused`); compression is neither asked for nor taken. Deliberately absent: what a status
+//! means to a session or an era.
 
 mod apart;
 mod resume;
@@ -28,7 +28,7 @@ use super::{
     Answer, Frames, Head, Outbound, Transport,
     body::{Drain, Events, Owes, check_id, rest, whole},
     pool::{Arriving, Length, Outgoing, Pool},
-    refused::admitted,
+    refused::{admitted, retry_after},
 };
 use crate::{
     json::Limits,
@@ -330,6 +330,7 @@ pub(super) fn inspect(
     let head = Head {
         status: parts.status,
         session: parts.headers.remove(&mirror::header::SESSION_ID),
+        retry_after: retry_after(parts.status, &parts.headers),
     };
     Ok((head, content, body))
 }

@@ -147,6 +147,23 @@ async fn a_status_without_a_frame_is_told_as_it_is() {
 }
 
 #[tokio::test]
+async fn when_to_come_again_is_told_with_a_status_that_says_so() {
+    for (status, wait) in [(429, Some(7)), (503, Some(7)), (404, None)] {
+        let tasks = Tasks::new();
+        let http = against(&tasks, move || {
+            let mut answer = answer(status, "text/plain", full("slow down"));
+            let later = HeaderValue::from_static("7");
+            answer.headers_mut().insert(header::RETRY_AFTER, later);
+            answer
+        });
+        let Answer::Status(head) = http.await.send(request(1)).await.unwrap() else {
+            panic!("{status}")
+        };
+        assert_eq!(head.retry_after, wait.map(Duration::from_secs), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_notification_is_accepted_by_any_success() {
     for status in [200, 202, 204] {
         let tasks = Tasks::new();

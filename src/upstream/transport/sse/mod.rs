@@ -25,7 +25,7 @@ use super::{
     http::{Content, assemble, configured, inspect},
     mux::{Inbox, LastWord, Mux},
     pool::{Length, Pool},
-    refused::admitted,
+    refused::{admitted, retry_after},
 };
 use crate::{
     protocol::UpstreamId,
@@ -180,11 +180,13 @@ impl Post {
         let request = assemble(Method::POST, &self.url, self.headers, out.frame);
         let response = admitted(self.pool.send(request, Length::Short).await?)?;
         let status: StatusCode = response.status();
+        let retry_after = retry_after(status, response.headers());
         // A word like `Accepted` is read, so that the connection serves again; more is not waited for.
         drop(timeout(Duration::from_millis(100), rest(response.into_body())).await);
         Ok(Head {
             status,
             session: None,
+            retry_after,
         })
     }
 }
