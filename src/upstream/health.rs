@@ -162,7 +162,7 @@ impl Circuit {
             Ok(_)
             | Err(
                 UpstreamError::Unavailable {
-                    reached: Reached::Yes | Reached::Busy,
+                    reached: Reached::Yes | Reached::Busy | Reached::Forgotten,
                     ..
                 }
                 | UpstreamError::Protocol(_)

@@ -209,6 +209,8 @@ pub enum Reached {
     Yes,
     /// It answered that it takes no more requests now, so that it did not take this one.
     Busy,
+    /// It answered that it does not know the session any more, so that what was sent on that was not carried out.
+    Forgotten,
     /// No connection came about, and so nothing was sent.
     Never,
     /// Nothing was sent, since it had gone wrong a moment before.
@@ -219,7 +221,7 @@ impl Reached {
     /// Whether the upstream itself said something.
     pub(in crate::upstream) const fn is_answer(self) -> bool {
         match self {
-            Self::Yes | Self::Busy => true,
+            Self::Yes | Self::Busy | Self::Forgotten => true,
             Self::No | Self::Never | Self::Unsent => false,
         }
     }
@@ -344,7 +346,7 @@ impl UpstreamError {
         match self {
             Self::Unavailable { reached, .. } => match reached {
                 Reached::Never | Reached::Unsent => true,
-                Reached::No | Reached::Yes | Reached::Busy => false,
+                Reached::No | Reached::Yes | Reached::Busy | Reached::Forgotten => false,
             },
             Self::Timeout(what) => {
                 matches!(what.as_bytes(), b"connect" | b"connect of another call")
@@ -369,6 +371,11 @@ impl UpstreamError {
     /// An `Unavailable` because of what the upstream itself answered: it was reached, whatever cannot be had of it.
     pub(in crate::upstream) fn answered(cause: impl ToString) -> Self {
         Self::unavailable(cause, None, Reached::Yes)
+    }
+
+    /// An `Unavailable` because it does not know the session any more that this was sent on.
+    pub(in crate::upstream) fn forgotten(cause: impl ToString) -> Self {
+        Self::unavailable(cause, None, Reached::Forgotten)
     }
 
     /// An `Unavailable` because of this HTTP status. There are some by which what stands in front of the upstream says that it

@@ -194,6 +194,9 @@ fn unavailable(upstream: &UpstreamId, reached: Reached, retry_at: Option<Instant
                 "the server `{upstream}` takes no more calls now, and did not take this one; try again {when}"
             )
         }
+        (Reached::Forgotten, _) => format!(
+            "the server `{upstream}` had forgotten the session, and the call was not carried out; call again"
+        ),
         (Reached::Never | Reached::Unsent, Some(wait)) => format!(
             "the server `{upstream}` is not available; the next attempt to reach it is due in {} s",
             wait.as_secs() + 1
@@ -288,6 +291,11 @@ mod tests {
                 Reached::Busy,
                 None,
                 "takes no more calls now, and did not take this one; try again later",
+            ),
+            (
+                Reached::Forgotten,
+                None,
+                "had forgotten the session, and the call was not carried out; call again",
             ),
             (
                 Reached::No,

@@ -178,7 +178,7 @@ impl Legacy {
         }
         slot.forget(&session);
         if matches!(call.op, Op::CallTool(_) | Op::Task(..)) {
-            return Err(UpstreamError::answered(
+            return Err(UpstreamError::forgotten(
                 "its session had ended; a tool call is not repeated",
             ));
         }
@@ -188,7 +188,7 @@ impl Legacy {
             Attempt::Replied(reply) => Ok(reply),
             Attempt::Gone => {
                 slot.forget(&session);
-                Err(UpstreamError::answered("its session ended at once"))
+                Err(UpstreamError::forgotten("its session ended at once"))
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::{
     json::Json,
     protocol::Revision,
     upstream::{
+        Reached,
         asking::Offer,
         connector::Connector,
         health::Circuit,
@@ -480,7 +481,10 @@ async fn a_forgotten_session_is_opened_again_and_only_reads_are_repeated() {
     })
     .await;
     let reply = peer.call(of("k"), a_route("t")).await;
-    assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+    let reached = Reached::Forgotten;
+    assert!(
+        matches!(reply, Err(UpstreamError::Unavailable { reached: said, .. }) if said == reached)
+    );
     assert_eq!(transport.sent_of("tools/call").len(), 1);
     done(&peer, of("k")).await;
     assert_eq!(transport.sent_of("tools/call").len(), 2);
