@@ -31,8 +31,17 @@ pub struct UpstreamStatus {
     pub counts: [usize; 4],
     /// What went wrong last, for operators.
     pub error: Option<String>,
+    /// Whether one of its lists could not be read when it was asked for last; then that is the error.
+    pub unread: bool,
     /// Items left out or doubtful, and why.
     pub reports: Vec<String>,
+}
+
+impl UpstreamStatus {
+    /// Whether it is there, and what it offers is known.
+    pub fn is_well(&self) -> bool {
+        self.state == "ready" && !self.unread
+    }
 }
 
 /// Every upstream, by key.
@@ -74,7 +83,8 @@ impl App {
                 },
                 revision: status.revision,
                 counts: ListKind::ALL.map(|kind| snapshot.catalog.count(&scope, kind)),
-                error: status.error,
+                unread: status.unread.is_some(),
+                error: status.unread.or(status.error),
                 reports: reports
                     .map(|report| {
                         format!(

@@ -41,8 +41,8 @@ Examples:
   usher check -c prod.yaml --connect    and reach every upstream
   usher check --json | jq '.problems'
 
-Exit codes: 0 fine, 1 an upstream is away (--connect), 2 the configuration is wrong, or its policies are, do not fit, or break cases
-that are enforced")]
+Exit codes: 0 fine, 1 an upstream is away or its lists cannot be read (--connect), 2 the configuration is wrong, or its policies are,
+do not fit, or break cases that are enforced")]
 pub(super) struct Args {
     #[command(flatten)]
     source: Source,
@@ -205,9 +205,9 @@ async fn reached(
             return Ended::Failed;
         }
     };
-    let well = statuses.iter().all(|status| status.state == "ready");
+    let well = statuses.iter().all(UpstreamStatus::is_well);
     if well {
-        // Of what is away nobody knows what it would offer.
+        // Of what is away, or shows no list, nobody knows what it would offer.
         notes.extend(idle(&sets, &items));
         notes.extend(limiting_nothing(&limits, &items));
         notes.extend(looking_at_nothing(&content, &items));
@@ -582,6 +582,7 @@ mod tests {
             revision: None,
             counts: [0; 4],
             error: Some(error.to_owned()),
+            unread: false,
             reports: Vec::new(),
         };
         let hint = |state, error, url: &str| {

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout_at},
@@ -61,6 +61,9 @@ pub struct Status {
     pub since: Instant,
     /// What went wrong last, for operators only: it may name hosts and hold a process's last words.
     pub error: Option<String>,
+    /// Why one of its lists could not be read when it was asked for last, while it is there: what is offered of that is what was
+    /// read before, if anything was. For operators only, too.
+    pub unread: Option<String>,
     /// Attempts to connect after the first one.
     pub restarts: u64,
     /// Frames of it that were dropped because they belonged to nothing.
@@ -156,6 +159,7 @@ impl Upstream {
             nudged: Notify::new(),
             restarts: AtomicU64::new(0),
             refreshes: Default::default(),
+            unread: ArcSwapOption::empty(),
             wishes: watch::Sender::default(),
             tally: Tally::default(),
         });
@@ -356,6 +360,7 @@ impl Upstream {
             revision,
             since: presence.since,
             error: presence.error.as_ref().map(ToString::to_string),
+            unread: (self.shared.unread.load().as_deref()).cloned(),
             restarts: self.shared.restarts.load(Ordering::Relaxed),
             dropped_frames: self.shared.terms.dropped.load(Ordering::Relaxed),
             failures: self.shared.circuit.failures(),

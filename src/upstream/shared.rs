@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::{
     sync::{Notify, watch},
     time::Instant,
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) restarts: AtomicU64,
     /// How often its lists were read, and how often that failed.
     pub(super) refreshes: [AtomicU64; 2],
+    /// Why one of its lists could not be read when it was asked for last, while it is there.
+    pub(super) unread: ArcSwapOption<String>,
     /// What operators want of it.
     pub(super) wishes: watch::Sender<Wish>,
     pub(super) tally: Tally,

@@ -176,6 +176,49 @@ async fn what_is_there_is_called_whoever_else_does_not_answer() {
     assert_eq!(notes.heard("tools/call").len(), 1);
 }
 
+/// It would pass for a server that offers nothing.
+#[tokio::test]
+async fn a_server_whose_lists_cannot_be_read_is_not_well() {
+    let broken = [r#"{"resultType":"complete"}"#, r#"{"tools":{}}"#];
+    for (list, code) in broken
+        .map(|list| (list, 1))
+        .into_iter()
+        .chain([(r#"{"tools":[]}"#, 0)])
+    {
+        let notes = Upstream::http(Revision::V2026_07_28)
+            .tools([tool("own")])
+            .on("tools/list", move |_: &Heard| Play::Result(list.into()));
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("usher.yaml");
+        let place = notes.place();
+        std::fs::write(
+            &file,
+            format!("audit: off\nupstreams: {{ notes: {{ {place} }} }}\n"),
+        )
+        .unwrap();
+        let run = async |arguments: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+            command
+                .args(arguments)
+                .arg("-c")
+                .arg(&file)
+                .kill_on_drop(true);
+            within(PATIENCE, "the command ends", command.output())
+                .await
+                .unwrap()
+        };
+        let check = run(&["check", "--connect"]).await;
+        let told = String::from_utf8(check.stdout).unwrap();
+        assert_eq!(check.status.code(), Some(code), "{list}: {told}");
+        assert!(told.contains("ready"), "{told}");
+        let words = "its `tools/list` could not be read";
+        assert_eq!(told.contains(words), code == 1, "{told}");
+        let catalog = run(&["catalog"]).await;
+        let told = String::from_utf8(catalog.stderr).unwrap();
+        assert_eq!(told.contains(words), code == 1, "{told}");
+    }
+}
+
 #[tokio::test]
 async fn the_catalog_is_shown_as_somebody_sees_it() {
     let notes = Upstream::http(Revision::V2026_07_28).tools([tool("a"), tool("b")]);

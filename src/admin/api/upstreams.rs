@@ -233,7 +233,7 @@ impl Brief {
                 failures: status.failures,
             },
             retry_in_ms: retry.map(millis),
-            last_error: status.error,
+            last_error: status.unread.or(status.error),
             restarts: status.restarts,
             dropped_frames: status.dropped_frames,
             offers: Offers {

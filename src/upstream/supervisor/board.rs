@@ -48,6 +48,8 @@ pub(super) struct Board {
     stale_for: Duration,
     sink: Arc<dyn Sink>,
     known: Contribution,
+    /// The lists that could not be read when they were asked for last, and why.
+    unread: Vec<(ListKind, UpstreamError)>,
     /// When what is known of an upstream that is away is no longer told.
     stale_at: Option<Instant>,
     /// Whether each principal's lists are read with their own token, and nobody's with none.
@@ -62,6 +64,7 @@ impl Board {
             stale_for: shared.spec.stale_for,
             sink,
             known: Contribution::default(),
+            unread: Vec::new(),
             stale_at: None,
             own: (shared.terms.credentials.as_ref()).is_some_and(Credentials::lists_are_own),
         }
@@ -74,6 +77,7 @@ impl Board {
         peer: &Arc<dyn Peer>,
     ) -> UpstreamError {
         self.nothing();
+        shared.unread.store(None);
         shared.settled.cancel();
         tokio::select! {
             biased;
@@ -109,6 +113,7 @@ impl Board {
                 read = self.read(&**peer, first, lists) => read,
             };
             first = false;
+            shared.unread.store(self.unread().map(Arc::new));
             shared.settled.cancel();
             let outcome = usize::from(read != Read::Whole);
             shared.refreshes[outcome].fetch_add(1, Ordering::Relaxed);
@@ -153,8 +158,18 @@ impl Board {
     /// It is there, and shows nothing to everybody.
     fn nothing(&mut self) {
         self.known = Contribution::default();
+        self.unread.clear();
         self.stale_at = None;
         self.publish();
+    }
+
+    /// What is told of a list that could not be read, if there is one.
+    fn unread(&self) -> Option<String> {
+        let (kind, error) = self.unread.first()?;
+        Some(format!(
+            "its `{}` could not be read: {error}",
+            kind.method()
+        ))
     }
 
     fn publish(&self) {
@@ -169,7 +184,9 @@ impl Board {
             .filter(|kind| lists.has(*kind))
             .map(|kind| async move { (kind, peer.list(kind).await) });
         let (mut changed, mut failed, mut unreachable, mut silent) = (first, 0, 0, 0);
-        for (kind, listing) in join_all(asked).await {
+        let answered = join_all(asked).await;
+        self.unread.retain(|(kind, _)| !first && !lists.has(*kind));
+        for (kind, listing) in answered {
             match listing {
                 Ok(listing) => {
                     if listing != *self.known.listing(kind) {
@@ -192,6 +209,7 @@ impl Board {
                         error,
                         UpstreamError::Unavailable { reached, .. } if first || !reached.is_answer()
                     ));
+                    self.unread.push((kind, error));
                 }
             }
         }

@@ -253,6 +253,8 @@ impl Supervisor {
         );
         let since = if same { before.since } else { Instant::now() };
         let error = error.or_else(|| before.error.clone());
+        // What could not be read was not read of this one.
+        self.shared.unread.store(None);
         self.shared.presence.store(Arc::new(Presence {
             state,
             since,

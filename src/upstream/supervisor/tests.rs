@@ -371,6 +371,43 @@ async fn a_list_that_fails_keeps_its_last_good_value_and_is_asked_again_sooner()
     assert!((240 + 5..=360 + 7).contains(&waited), "{waited}");
 }
 
+/// It is there, and would be taken for one that offers nothing.
+#[tokio::test(start_paused = true)]
+async fn why_a_list_cannot_be_read_is_told_until_it_can() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let processes = serving(move |number, sent| match sent.method.as_str() {
+        "tools/list" => match reads.fetch_add(1, Ordering::SeqCst) {
+            0 => result("{}"),
+            1 | 3 => result(r#"{"tools":{}}"#),
+            _ => tools(&["a"], 0),
+        },
+        _ => healthy(number, sent),
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    let status = upstream.status();
+    assert_eq!(status.state, State::Ready);
+    let told = status.unread.unwrap();
+    assert!(
+        told.starts_with("its `tools/list` could not be read: broke the protocol"),
+        "{told}"
+    );
+    processes.made()[0].until_count("tools/list", 2).await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(upstream.status().unread.is_some());
+    sink.reach(2).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(upstream.status().unread, None);
+    // The same where its last good value is kept.
+    processes.made()[0].until_count("tools/list", 4).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(sink.last().tools.items.len(), 1);
+    assert!(upstream.status().unread.is_some());
+    upstream.disable();
+    upstream.heeded().await;
+    assert_eq!(upstream.status().unread, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn lists_are_read_again_by_time_to_live_else_by_poll_and_equal_ones_are_not_told() {
     for (ttl, least, most) in [
