@@ -191,6 +191,7 @@ fn contribution(tools: Vec<Json>) -> Contribution {
             ttl: None,
             public: false,
             truncated: false,
+            endless: false,
         },
         ..Contribution::default()
     }

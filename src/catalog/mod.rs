@@ -438,12 +438,20 @@ pub struct Listing {
     pub public: bool,
     /// Whether a limit cut the list short.
     pub truncated: bool,
+    /// Whether it was cut short because its pages came to no end: what there is was not found out.
+    pub endless: bool,
 }
 
 impl Listing {
+    /// Whether this one is kept where `next` was read after it: the last good one, where the next has no end (SECURITY CAT-6).
+    pub fn outlasts(&self, next: &Self) -> bool {
+        next.endless && !self.endless && !self.items.is_empty()
+    }
+
     /// Equality that begins with whether both share their items, as they do when nothing was read anew.
     fn same(&self, other: &Self) -> bool {
-        (self.ttl, self.public, self.truncated) == (other.ttl, other.public, other.truncated)
+        let facts = |it: &Self| (it.ttl, it.public, it.truncated, it.endless);
+        facts(self) == facts(other)
             && (Arc::ptr_eq(&self.items, &other.items) || self.items == other.items)
     }
 }

@@ -33,7 +33,7 @@ where
     let mut seen: Vec<String> = Vec::new();
     let mut ttl = Hint::Unseen;
     let mut public = true;
-    let mut truncated = false;
+    let (mut truncated, mut endless) = (false, false);
     let mut cursor = None;
     loop {
         let page = fetch(cursor.take()).await?;
@@ -74,7 +74,8 @@ where
             (seen.len() + 1 >= bounds.pages).then_some(Bound::CatalogPages)
         };
         over.into_iter().for_each(reached);
-        truncated |= over.is_some() || seen.iter().any(|old| **old == *next);
+        endless = over.is_some() || seen.iter().any(|old| **old == *next);
+        truncated |= endless;
         if truncated {
             break;
         }
@@ -86,6 +87,7 @@ where
         ttl: ttl.told(),
         public,
         truncated,
+        endless,
     })
 }
 
@@ -181,6 +183,7 @@ mod tests {
         .await
         .unwrap();
         assert_eq!((listing.items.len(), listing.truncated), (3, true));
+        assert!(listing.endless);
         assert_eq!((listing.ttl, listing.public), (None, false));
     }
 
@@ -206,6 +209,8 @@ mod tests {
             seen::take();
             let listing = drained(bounds, endless).await.unwrap();
             assert_eq!((listing.items.len(), listing.truncated), (want, true));
+            // Of more than may be kept it is known what it is.
+            assert_eq!(listing.endless, bound == Bound::CatalogPages, "{bound:?}");
             assert_eq!(seen::take(), [bound]);
         }
     }

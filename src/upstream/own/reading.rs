@@ -9,6 +9,7 @@ use crate::{
     call::Identity,
     catalog::Contribution,
     metrics::{Bound, reached},
+    protocol::methods::ListKind,
     upstream::{
         Claim, CredentialError, Peer, UpstreamError,
         bell::Spacing,
@@ -215,8 +216,14 @@ impl Known {
         stale_for: Duration,
     ) -> bool {
         let next = match read {
-            Ok(contribution) => {
-                (self.failures, self.good_at) = (0, Some(began));
+            Ok(mut contribution) => {
+                let kept = self.keep_good(&mut contribution);
+                self.failures = if kept {
+                    self.failures.saturating_add(1)
+                } else {
+                    0
+                };
+                self.good_at = Some(began);
                 Some(contribution)
             }
             Err(error) => {
@@ -244,6 +251,23 @@ impl Known {
     }
 }
 
+impl Known {
+    /// Puts what was read last in the place of lists that have no end; whether there are any.
+    fn keep_good(&self, next: &mut Contribution) -> bool {
+        let Some(known) = &self.offered else {
+            return false;
+        };
+        let mut kept = false;
+        for kind in ListKind::EVERY {
+            if known.listing(kind).outlasts(next.listing(kind)) {
+                *next.listing_mut(kind) = known.listing(kind).clone();
+                kept = true;
+            }
+        }
+        kept
+    }
+}
+
 /// Whether an upstream, or who issues tokens for it, does not know this principal any more.
 fn is_refusal(error: &UpstreamError) -> bool {
     match error {
@@ -264,5 +288,40 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::CannotVisit
         | UpstreamError::OutcomeUnknown
         | UpstreamError::Refused(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{catalog::Listing, json::Json};
+
+    /// SECURITY CAT-6
+    #[test]
+    fn a_list_without_an_end_takes_the_place_of_none_that_had_one() {
+        let reading = |count: i64, endless| {
+            Ok(Contribution {
+                tools: Listing {
+                    items: (0..count).map(|number| Json::of(&number)).collect(),
+                    truncated: endless,
+                    endless,
+                    ..Listing::default()
+                },
+                ..Contribution::default()
+            })
+        };
+        let mut known = Known::default();
+        for (count, endless, offered, failures) in [
+            // As long as there is nothing better.
+            (2, true, 2, 0),
+            (3, false, 3, 0),
+            (2, true, 3, 1),
+            (2, true, 3, 2),
+            (4, false, 4, 0),
+        ] {
+            known.learn(reading(count, endless), Instant::now(), Duration::MAX);
+            let tools = &known.offered.as_ref().unwrap().tools;
+            assert_eq!((tools.items.len(), known.failures), (offered, failures));
+        }
     }
 }

@@ -187,6 +187,13 @@ impl Board {
         let answered = join_all(asked).await;
         self.unread.retain(|(kind, _)| !first && !lists.has(*kind));
         for (kind, listing) in answered {
+            let known = self.known.listing(kind);
+            let listing = match listing {
+                Ok(next) if known.outlasts(&next) => {
+                    Err(UpstreamError::Protocol("its pages come to no end".into()))
+                }
+                listing => listing,
+            };
             match listing {
                 Ok(listing) => {
                     if listing != *self.known.listing(kind) {

@@ -408,6 +408,35 @@ async fn why_a_list_cannot_be_read_is_told_until_it_can() {
     assert_eq!(upstream.status().unread, None);
 }
 
+/// SECURITY CAT-6
+#[tokio::test(start_paused = true)]
+async fn a_list_without_an_end_does_not_take_the_place_of_one_that_had_one() {
+    let whole = Arc::new(AtomicUsize::new(1));
+    let is_whole = Arc::clone(&whole);
+    let processes = serving(move |number, sent| match sent.method.as_str() {
+        "tools/list" if is_whole.load(Ordering::SeqCst) == 0 => {
+            result(r#"{"tools":[{"name":"z"}],"nextCursor":"n"}"#)
+        }
+        _ => healthy(number, sent),
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    whole.store(0, Ordering::SeqCst);
+    upstream.refresh();
+    sleep(Duration::from_secs(1)).await;
+    let told = upstream.status().unread.unwrap();
+    assert!(told.ends_with("its pages come to no end"), "{told}");
+    assert_eq!((sink.count(), sink.last().tools.items.len()), (1, 2));
+    // Where nothing better is known what there is of it is offered.
+    upstream.disable();
+    upstream.heeded().await;
+    upstream.enable();
+    upstream.heeded().await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(sink.last().tools.truncated && !sink.last().tools.items.is_empty());
+    assert_eq!(upstream.status().unread, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn lists_are_read_again_by_time_to_live_else_by_poll_and_equal_ones_are_not_told() {
     for (ttl, least, most) in [
