@@ -6,6 +6,8 @@
 //! means to a session or an era.
 
 mod apart;
+#[cfg(test)]
+mod arrays;
 mod resume;
 #[cfg(test)]
 mod tests;
@@ -149,6 +151,12 @@ impl Http {
         if !headers.contains_key(HOST) {
             headers.extend(self.reach.template.clone());
         }
+        // Whoever names a revision speaks one without arrays; where none is named they may be legal (PROTOCOL A1, B4).
+        let arrays = if headers.contains_key(&mirror::header::PROTOCOL_VERSION) {
+            Arrays::Illegal
+        } else {
+            Arrays::Legal
+        };
         let kept = out.resumes.then(|| resume::kept(&headers, out.credential));
         let request = assemble(Method::POST, &self.reach.url, headers, out.frame);
         let response = self.reach.carry(request, length).await?;
@@ -181,7 +189,7 @@ impl Http {
             (Content::Json, id) => {
                 let hold = memory::process().hold().paid_by(out.payer);
                 let bounds = (&out.limits, self.bounds.message_bytes);
-                json_answer(head, body, id, bounds, hold).await
+                json_answer(head, body, (id, arrays), bounds, hold).await
             }
             (_, None) if head.status.is_success() => {
                 self.drain.take(body);
@@ -357,14 +365,14 @@ async fn first_of(head: Head, mut events: Events) -> Result<Answer, UpstreamErro
 async fn json_answer(
     head: Head,
     mut body: Arriving,
-    id: Option<RequestId>,
+    (id, arrays): (Option<RequestId>, Arrays),
     (limits, max): (&Limits, usize),
     hold: Hold,
 ) -> Result<Answer, UpstreamError> {
     body.withhold();
     let text = whole(&mut body, max, hold).await?;
     let answer = match decode(text, limits) {
-        Ok(message) => sort(head, message, id)?,
+        Ok(message) => sort(head, message, id, arrays)?,
         Err(_none) if !head.status.is_success() => Answer::Status(head),
         // A notification is owed nothing, so there is nothing in the answer that could be wrong.
         Err(_none) if id.is_none() => Answer::Accepted(head),
@@ -374,7 +382,19 @@ async fn json_answer(
     Ok(answer)
 }
 
-fn sort(head: Head, message: Message, id: Option<RequestId>) -> Result<Answer, UpstreamError> {
+/// Whether an answer may be an array of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Arrays {
+    Legal,
+    Illegal,
+}
+
+fn sort(
+    head: Head,
+    message: Message,
+    id: Option<RequestId>,
+    arrays: Arrays,
+) -> Result<Answer, UpstreamError> {
     let refused = !head.status.is_success();
     let mine = |mut frame: Frame| {
         // Servers that refuse a request unread give it an id of theirs: to one session that is gone `server-error`. The
@@ -394,17 +414,22 @@ fn sort(head: Head, message: Message, id: Option<RequestId>) -> Result<Answer, U
         Message::One(_) => Err(UpstreamError::Protocol(
             "a JSON answer that is no response".into(),
         )),
-        // 2025-03-26 may answer with an array. What follows the response is not looked at.
-        Message::Batch(mut frames) => {
-            let last = frames
-                .iter()
-                .position(|frame| matches!(frame, Frame::Response(_)));
-            let Some(last) = last else {
-                return Err(UpstreamError::Protocol(
-                    "an array without a response".into(),
-                ));
+        Message::Batch(_) if arrays == Arrays::Illegal => Err(UpstreamError::Protocol(
+            "an array, which its revision does not have".into(),
+        )),
+        // 2025-03-26 may answer with an array, of which the response is the last.
+        Message::Batch(frames) => {
+            let response = |frame: &Frame| matches!(frame, Frame::Response(_));
+            let broken = match frames.iter().position(response) {
+                None => Some("an array without a response"),
+                Some(last) if last + 1 < frames.len() => {
+                    Some("an array that goes on after its response")
+                }
+                Some(_) => None,
             };
-            frames.truncate(last + 1);
+            if let Some(broken) = broken {
+                return Err(UpstreamError::Protocol(broken.into()));
+            }
             let frames: Vec<_> = frames.into_iter().map(mine).collect();
             Ok(Answer::Stream(head, stream::iter(frames).boxed()))
         }

@@ -20,10 +20,10 @@ use crate::{
 };
 
 const MAX: usize = 32 << 20;
-const TYPE: &str = "application/json; charset=utf-8";
+pub(super) const TYPE: &str = "application/json; charset=utf-8";
 
 /// A transport to a plain server that gives this one answer to everything.
-async fn against<F>(tasks: &Tasks, make: F) -> Http
+pub(super) async fn against<F>(tasks: &Tasks, make: F) -> Http
 where
     F: Fn() -> Response<Body> + Clone + Send + Sync + 'static,
 {
@@ -376,18 +376,6 @@ async fn an_answer_may_have_the_bounds_that_were_set_and_not_a_byte_more() {
             assert_eq!(seen::take(), Vec::from_iter(noted), "{kind} {bounds:?}");
         }
     }
-}
-
-#[tokio::test]
-async fn an_array_answers_up_to_its_response() {
-    let tasks = Tasks::new();
-    let http = against(&tasks, || {
-        let text = format!("[{},{}]", progress(1, 1), result(1, 3));
-        answer(200, TYPE, full(text))
-    })
-    .await;
-    let answer = ask(&http, request(1)).await.unwrap();
-    assert_eq!(answer, ["notifications/progress", "{\"n\":3}"]);
 }
 
 #[tokio::test]
