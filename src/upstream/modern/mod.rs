@@ -20,6 +20,7 @@ use super::{
     lists,
     params::{self, Wish},
     terms::Terms,
+    transport::Head,
 };
 use crate::{
     call::{Call, Identity, Op, Reply, Resume, ServerCard, State},
@@ -251,10 +252,8 @@ impl Modern {
             // Boxed, as is all that most calls do without: what each of them holds stays small.
             Opened::Flowing(_) => Box::pin(exchange.into_reply()).await.map(Carried::Replied),
             Opened::Status(head) => {
-                // A modern server answers these with a message.
-                if matches!(head.status.as_u16(), 400 | 404 | 405) {
-                    line.wire.doubt.cast();
-                }
+                // A modern server answers with a message.
+                doubt(line, &head);
                 Err(exchange::bare(&head))
             }
         }
@@ -343,8 +342,15 @@ impl Modern {
         let told = ask(&line, revision, methods::DISCOVER, &[], deadline, false).await?;
         let card = match told {
             Told::Result(_, result) => card(&exchange::complete(result)?, revision),
-            Told::Error(_, error) => return Err(UpstreamError::Refused(error)),
-            Told::Status(head) => return Err(exchange::bare(&head)),
+            // Every server of this era answers it.
+            Told::Error(head, error) => {
+                doubt(&line, &head);
+                return Err(UpstreamError::Refused(error));
+            }
+            Told::Status(head) => {
+                doubt(&line, &head);
+                return Err(exchange::bare(&head));
+            }
         };
         let card = card.ok_or_else(|| UpstreamError::Protocol("no discovery".into()))?;
         let mut contribution = Contribution::default();
@@ -390,9 +396,7 @@ impl Modern {
                     Err(UpstreamError::Refused(error))
                 }
                 Told::Status(head) => {
-                    if matches!(head.status.as_u16(), 400 | 404 | 405) {
-                        line.wire.doubt.cast();
-                    }
+                    doubt(line, &head);
                     Err(exchange::bare(&head))
                 }
             }
@@ -412,6 +416,13 @@ fn round(resume: &Resume) -> Result<(Option<&Json>, Option<&Json>), UpstreamErro
         Some(State::Parked(_) | State::Sealed(_) | State::Own(_)) => {
             Err(UpstreamError::OutcomeUnknown)
         }
+    }
+}
+
+/// Casts doubt where this is how a server of the older era refuses what it does not know.
+fn doubt(line: &Line, head: &Head) {
+    if matches!(head.status.as_u16(), 400 | 404 | 405) {
+        line.wire.doubt.cast();
     }
 }
 

@@ -21,7 +21,6 @@ use crate::{
             result, terms,
         },
         spec::{Timeouts, UpstreamSpec},
-        transport::Head,
     },
 };
 
@@ -309,6 +308,11 @@ async fn an_answer_of_another_era_casts_doubt() {
         assert!(
             peer.line.wire.doubt.take(),
             "where a list is asked for, too"
+        );
+        let own = peer.offer_to(&Identity::anonymous()).await;
+        assert!(
+            own.is_err() && peer.line.wire.doubt.take(),
+            "one's own, too"
         );
     }
     for play in [
