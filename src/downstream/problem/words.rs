@@ -265,6 +265,7 @@ mod tests {
             assert!(away(reached).contains("whether the call took effect is unknown"));
         }
     }
+
     /// What became of it, if the server is not there, and whether it went out.
     fn away(reached: Reached, retry_at: Option<Instant>) -> String {
         describe(&FromUpstream {
