@@ -147,6 +147,7 @@ impl Circuit {
             // These say nothing about the connection.
             Err(
                 UpstreamError::Overloaded
+                | UpstreamError::Engaged
                 | UpstreamError::Timeout(WITH_OTHERS)
                 | UpstreamError::Unavailable {
                     reached: Reached::Unsent,

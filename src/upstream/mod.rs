@@ -162,6 +162,9 @@ pub enum UpstreamError {
     /// Too many calls in flight to it, and the queue's time ran out.
     #[error("too many calls in flight")]
     Overloaded,
+    /// Another call of the same session waits for a person's answer, and could be asked in the place of this one.
+    #[error("another call of its session waits for a person's answer")]
+    Engaged,
     /// Needs client capabilities that the caller did not declare, and no dialect could stand in for: this object.
     #[error("needs client capabilities that were not declared")]
     NeedsCapabilities(Json),
@@ -250,6 +253,7 @@ impl UpstreamError {
             | Self::Redirect
             | Self::RequestTooLarge
             | Self::Overloaded
+            | Self::Engaged
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
@@ -271,6 +275,7 @@ impl UpstreamError {
             | Self::TooLarge(_)
             | Self::NoMemory
             | Self::Overloaded
+            | Self::Engaged
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
@@ -291,7 +296,7 @@ impl UpstreamError {
             Self::Redirect => "upstream_redirect",
             Self::TooLarge(_) => "upstream_too_large",
             Self::RequestTooLarge => "upstream_request_too_large",
-            Self::Overloaded | Self::NoMemory => "overloaded",
+            Self::Overloaded | Self::Engaged | Self::NoMemory => "overloaded",
             Self::NeedsCapabilities(_) | Self::CannotVisit => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
         }
@@ -361,6 +366,7 @@ impl UpstreamError {
             | Self::NoMemory
             | Self::RequestTooLarge
             | Self::Overloaded
+            | Self::Engaged
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
@@ -433,6 +439,7 @@ impl UpstreamError {
             | Self::NoMemory
             | Self::RequestTooLarge
             | Self::Overloaded
+            | Self::Engaged
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
@@ -460,6 +467,7 @@ impl UpstreamError {
             | Self::TooLarge(_)
             | Self::NoMemory
             | Self::Overloaded
+            | Self::Engaged
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown

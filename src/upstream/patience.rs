@@ -2,7 +2,10 @@
 //!
 //! Guarantees: silence counts from the end of the last question at the earliest, however long that was open.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -16,6 +19,8 @@ pub struct Patience {
 #[derive(Debug, Default)]
 struct Asking {
     people: usize,
+    /// Since when there is always somebody.
+    since: Option<Instant>,
     /// When the last question ended.
     until: Option<Instant>,
 }
@@ -27,8 +32,18 @@ pub struct Asked(Arc<Patience>);
 impl Patience {
     /// Somebody is asked.
     pub fn ask(self: &Arc<Self>) -> Asked {
-        self.asking().people += 1;
+        let mut asking = self.asking();
+        asking.people += 1;
+        asking.since.get_or_insert_with(Instant::now);
+        drop(asking);
         Asked(Arc::clone(self))
+    }
+
+    /// How long somebody has been asked without a break; nothing where nobody is.
+    pub(super) fn lasts(&self) -> Duration {
+        self.asking()
+            .since
+            .map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// From when silence counts that began at `since`.
@@ -50,14 +65,15 @@ impl Drop for Asked {
     fn drop(&mut self) {
         let mut asking = self.0.asking();
         asking.people = asking.people.saturating_sub(1);
+        if asking.people == 0 {
+            asking.since = None;
+        }
         asking.until = Some(Instant::now());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::advance;
 
     use super::*;
@@ -66,12 +82,15 @@ mod tests {
     async fn silence_counts_from_the_end_of_the_last_question() {
         let (patience, began) = (Arc::<Patience>::default(), Instant::now());
         assert_eq!(patience.counts_from(began), began);
+        assert_eq!(patience.lasts(), Duration::ZERO);
         let [first, last] = [patience.ask(), patience.ask()];
         advance(Duration::from_secs(2)).await;
         drop(first);
         advance(Duration::from_secs(2)).await;
+        assert_eq!(patience.lasts(), Duration::from_secs(4));
         assert_eq!(patience.counts_from(began), Instant::now());
         drop(last);
+        assert_eq!(patience.lasts(), Duration::ZERO);
         let ended = Instant::now();
         advance(Duration::from_secs(1)).await;
         assert_eq!(patience.counts_from(began), ended);

@@ -181,6 +181,11 @@ impl Gate {
         self.slots.waiting()
     }
 
+    /// How long a call waits at most; nothing where only its deadline says.
+    pub(super) const fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
     /// Calls that may be in flight.
     pub(super) const fn most(&self) -> usize {
         self.room.seats

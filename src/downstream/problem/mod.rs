@@ -452,7 +452,9 @@ const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
         | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
-        UpstreamError::Overloaded | UpstreamError::NoMemory => codes::OVERLOADED,
+        UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => {
+            codes::OVERLOADED
+        }
         UpstreamError::NeedsCapabilities(_) if matches!(era, Era::Modern) => {
             codes::MISSING_CAPABILITY
         }
@@ -496,6 +498,10 @@ fn retry_millis(error: &Error) -> Option<u64> {
     {
         let wait = at.saturating_duration_since(tokio::time::Instant::now());
         return Some(millis(wait.as_millis()));
+    }
+    // A person takes longer than a queue.
+    if matches!(error, UpstreamError::Engaged) {
+        return Some(15_000);
     }
     matches!(error, UpstreamError::Overloaded).then_some(2_000)
 }

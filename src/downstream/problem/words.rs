@@ -168,6 +168,9 @@ pub(super) fn describe(from: &FromUpstream) -> String {
         UpstreamError::Overloaded => format!(
             "the server `{upstream}` has too many calls in flight; try again in a few seconds"
         ),
+        UpstreamError::Engaged => format!(
+            "another call of yours to the server `{upstream}` waits for its user's answer, and this one could be asked in its place; it was not sent: try again when that is answered"
+        ),
         UpstreamError::OutcomeUnknown => format!(
             "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
         ),

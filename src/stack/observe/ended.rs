@@ -148,7 +148,7 @@ const fn from_upstream(error: &UpstreamError) -> End {
         | UpstreamError::Credential(_)
         | UpstreamError::Redirect => End::Unavailable,
         UpstreamError::Timeout(_) => End::Timeout,
-        UpstreamError::Overloaded | UpstreamError::NoMemory => End::Shed,
+        UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => End::Shed,
         UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => End::Invalid,
         UpstreamError::Undeclared(_) => End::ProtocolError,
         UpstreamError::Protocol(_)

@@ -56,6 +56,10 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
             "the upstream's answer is too large",
         ),
         UpstreamError::Overloaded => (codes::OVERLOADED, "too many calls in flight"),
+        UpstreamError::Engaged => (
+            codes::OVERLOADED,
+            "another call of the session waits for its user's answer",
+        ),
         UpstreamError::NoMemory => (
             codes::OVERLOADED,
             "there is no memory for the upstream's answer now; whether the call took effect is unknown",

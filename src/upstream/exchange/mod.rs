@@ -505,7 +505,7 @@ fn never_sent(error: &UpstreamError) -> bool {
         return !matches!(error, CredentialError::Lacks(_));
     }
     // The transport itself may have no room for another.
-    matches!(error, UpstreamError::Overloaded) || error.says_unsent()
+    matches!(error, UpstreamError::Overloaded | UpstreamError::Engaged) || error.says_unsent()
 }
 
 /// A request of our own, and its answer. `headers` go out as they are.

@@ -282,7 +282,7 @@ impl Legacy {
         let wants = going.wants(&session, log);
         // Waiting for a person must not cost a share of work, so the turn comes first.
         let turn = if wants.relays {
-            Some(session.desk.turn(deadline).await?)
+            Some(session.turn(deadline).await?)
         } else {
             None
         };

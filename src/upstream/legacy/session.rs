@@ -5,6 +5,7 @@
 //! server where that is possible, and first ends the calls that wait for a person.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -32,13 +33,15 @@ use crate::{
         line::{Line, Wire},
         modern::client_info,
         patience::Patience,
-        terms::Terms,
+        terms::{Share, Terms},
         transport::{Answer, Frames, Head},
     },
 };
 
 /// How long telling the server of the end may take.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long somebody else's answer is waited for, where no queue says how long a call waits.
+const QUEUED: Duration = Duration::from_secs(2);
 /// How long a server may take to agree to a log level. A call waits for it.
 const HEED: Duration = Duration::from_secs(2);
 /// No log level was asked for.
@@ -206,6 +209,24 @@ impl Session {
             opened: Instant::now(),
             tasks,
         })
+    }
+
+    /// Waits until nobody else of it may be asked: a call goes on in milliseconds or minutes, but who is asked may be at lunch, so
+    /// that nobody waits for a person longer than in any other queue.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Engaged`] while somebody is asked; else as [`Desk::turn`].
+    pub(super) async fn turn(&self, deadline: Instant) -> Result<Share, UpstreamError> {
+        let patience = self.line.terms.gate.patience().unwrap_or(QUEUED);
+        let mut turn = pin!(self.desk.turn(deadline));
+        loop {
+            if let Ok(turn) = timeout(patience, turn.as_mut()).await {
+                return turn;
+            }
+            if self.asking.lasts() >= patience {
+                return Err(UpstreamError::Engaged);
+            }
+        }
     }
 
     /// Whether it is named by an HTTP session id, which the server may forget.

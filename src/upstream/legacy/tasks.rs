@@ -253,7 +253,9 @@ impl Legacy {
         }
         let reply = match self.once(&result, route, Plan::None).await {
             // It has not asked on this stream, perhaps because it has on another.
-            Err(UpstreamError::Timeout(_)) => return Ok(asks(Json::empty_object())),
+            Err(UpstreamError::Timeout(_) | UpstreamError::Engaged) => {
+                return Ok(asks(Json::empty_object()));
+            }
             // Others are being asked on its pipe. Where there are no turns, there was no room.
             Err(UpstreamError::Overloaded) if !self.carries_all() => {
                 return Ok(asks(Json::empty_object()));

@@ -284,6 +284,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::NoMemory
         | UpstreamError::RequestTooLarge
         | UpstreamError::Overloaded
+        | UpstreamError::Engaged
         | UpstreamError::NeedsCapabilities(_)
         | UpstreamError::CannotVisit
         | UpstreamError::OutcomeUnknown

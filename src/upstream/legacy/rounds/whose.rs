@@ -141,6 +141,31 @@ async fn on_a_pipe_of_its_own_a_call_is_asked_before_its_first_frame_and_others_
     assert_eq!(text(reply), r#"{"n":2}"#);
 }
 
+/// SECURITY REL-3: a person may be at lunch, and nobody else hangs for that.
+#[tokio::test(start_paused = true)]
+async fn a_slow_call_is_waited_for_on_a_pipe_and_a_person_no_longer_than_in_any_queue() {
+    let (processes, peer) = on_own_pipes().await;
+    let mut first = peer.call(able("k"), a_route("t"));
+    while processes.made().len() < 2 || processes.made()[1].sent_of("tools/call").is_empty() {
+        assert!(futures_util::poll!(first.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    let pipe = processes.made().remove(1);
+    let mut second = peer.call(able("k"), a_route("t"));
+    let waits = tokio::time::timeout(Duration::from_secs(20), second.as_mut());
+    assert!(waits.await.is_err(), "the first is at work");
+    pipe.say(ELICIT);
+    let _asked = asked(first.await);
+    let began = Instant::now();
+    assert!(matches!(second.await, Err(UpstreamError::Engaged)));
+    assert!(began.elapsed() <= Duration::from_secs(4));
+    let began = Instant::now();
+    let third = peer.call(able("k"), a_route("t"));
+    assert!(matches!(third.await, Err(UpstreamError::Engaged)));
+    assert_eq!(began.elapsed(), Duration::from_secs(2));
+    assert_eq!(pipe.sent_of("tools/call").len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_that_belongs_to_no_call_is_refused() {
     let (processes, peer) = on_own_pipes().await;
