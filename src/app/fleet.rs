@@ -87,12 +87,12 @@ impl App {
                 error: status.unread.or(status.error),
                 reports: reports
                     .map(|report| {
-                        format!(
-                            "{} `{}`: {}",
-                            report.kind.member(),
-                            report.name,
-                            report.reason
-                        )
+                        let (kind, reason) = (report.kind.member(), &report.reason);
+                        match &*report.name {
+                            // Of many, that there are more.
+                            "" => format!("{kind}: {reason}"),
+                            name => format!("{kind} `{name}`: {reason}"),
+                        }
                     })
                     .collect(),
             })

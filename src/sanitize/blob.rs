@@ -67,7 +67,8 @@ pub(super) fn read(encoded: &str, charset: &str) -> Reading {
 fn narrow(bytes: Vec<u8>, is_strict: bool) -> Result<Decoded, Vec<u8>> {
     let wide = None;
     let (text, bytes) = match String::from_utf8(bytes) {
-        Ok(text) if is_strict => {
+        // An archive of ASCII files is UTF-8, too: without its controls nothing would be left of it.
+        Ok(text) if is_strict && !is_no_text(text.as_bytes()) => {
             let exact = true;
             return Ok(Decoded { text, exact, wide });
         }

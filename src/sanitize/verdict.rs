@@ -78,9 +78,9 @@ pub enum Verdict {
 pub struct Blocked {
     /// The stable word for `data.reason`: `content_blocked`, or `scan_budget`.
     pub reason: &'static str,
-    /// The class word of what was found, or `scan_budget`, `output_schema`, `integrity`.
+    /// The class word of what was found, or `scan_budget`, `integrity`.
     pub kind: &'static str,
-    /// The rule, where one matched.
+    /// The rule, where one matched; [`MISFIT`] where what was found could be taken out, but not from there.
     pub rule: Option<Arc<str>>,
     /// Where, as a JSON pointer; empty for the whole.
     pub place: String,
@@ -89,6 +89,9 @@ pub struct Blocked {
 /// The word for content that does not go on.
 pub(super) const REASON: &str = "content_blocked";
 
+/// In place of a rule: without what was found the value would not fit the output schema of its tool.
+pub const MISFIT: &str = "output_schema";
+
 impl Blocked {
     /// For a look that took too long.
     pub(super) fn budget() -> Self {
@@ -96,6 +99,15 @@ impl Blocked {
         Self {
             reason: "scan_budget",
             ..Self::whole("scan_budget")
+        }
+    }
+
+    /// For a value that no longer fits its schema without what these tell of.
+    pub fn misfit(marks: &Marks) -> Self {
+        let kind = marks.0.first().map_or("integrity", |(_, kind, ..)| kind);
+        Self {
+            rule: Some(MISFIT.into()),
+            ..Self::whole(kind)
         }
     }
 

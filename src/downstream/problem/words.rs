@@ -12,6 +12,7 @@ use crate::{
     limits::Limited,
     metrics::Refusal,
     protocol::UpstreamId,
+    sanitize::MISFIT,
     schema,
     stack::{self, Error, LoginNeeded, Missing},
     upstream::{CredentialError, FromUpstream, Reached, UpstreamError},
@@ -55,8 +56,12 @@ pub(in crate::downstream) fn content(error: &Error) -> String {
     let Error::Blocked(blocked) = error else {
         return error.reason().to_owned();
     };
+    let fits = match blocked.rule.as_deref() {
+        Some(MISFIT) => "; without that it would not fit the tool's output schema",
+        Some(_) | None => "",
+    };
     format!(
-        "the answer was withheld: it holds what must not come through ({}){}; the call itself was made",
+        "the answer was withheld: it holds what must not come through ({}){}{fits}; the call itself was made",
         blocked.kind,
         Place(&blocked.place)
     )

@@ -261,6 +261,28 @@ fn what_is_called_text_and_cannot_be_read_makes_place_for_a_word() {
     assert_eq!(result(&russian), russian);
 }
 
+/// SECURITY 7, C10: servers call whatever bytes they have text, and what is mostly controls would be cut to pieces as such.
+#[test]
+fn what_is_called_text_and_is_an_archive_makes_place_for_a_word_and_is_not_cut_to_pieces() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let blob = |text: &str| blob_of("text/plain", &STANDARD.encode(text));
+    let archive = format!(
+        "notes.txt{}0000644{}hello, world",
+        "\0".repeat(91),
+        "\0".repeat(400)
+    );
+    assert_eq!(
+        result(&blob(&archive)),
+        r#"{"contents":[{"uri":"a:b","text":"[blocked:media_type_mismatch]"}]}"#
+    );
+    // What has a few of them, or has colours, is text and read as that.
+    let words = "words and words ".repeat(9);
+    for odd in ["\0", "\u{1}", "\u{1B}[31m"] {
+        let told = result(&blob(&format!("{words}{odd}{KEY}.")));
+        assert_eq!(told, blob(&format!("{words}{odd}[redacted:test_key].")));
+    }
+}
+
 #[test]
 fn nothing_is_left_unread_because_it_is_called_a_picture() {
     use base64::{Engine, engine::general_purpose::STANDARD};

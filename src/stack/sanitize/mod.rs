@@ -442,7 +442,7 @@ impl Watch {
             && fits(terms, &before)
             && !fits(terms, &value)
         {
-            return Err(Error::Blocked(Box::new(Blocked::whole("output_schema"))));
+            return Err(Error::Blocked(Box::new(Blocked::misfit(&marks))));
         }
         Ok((value, marks))
     }
