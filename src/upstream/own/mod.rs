@@ -2,7 +2,8 @@
 //!
 //! Guarantees: a list that was read for somebody is told of them and of nobody else; it is read when they need it first, again
 //! when its time is up and they still come, when their own connection says that it changed, and at the latest when they come
-//! after that; reading never waits in front of somebody who has been read for; when their token is refused nothing is left.
+//! after that; reading never waits in front of somebody who has been read for, until they log in anew; when their token is refused
+//! nothing is left, unless they have only to log in again: then a call by a name from these lists asks them to.
 //! Bounds: [`MAX`] principals an upstream, of whom those who came least lately go first, forgotten after [`IDLE`]; [`TURNS`]
 //! readings at once.
 
@@ -19,7 +20,7 @@ use std::{
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use tokio::{
-    sync::{Notify, Semaphore},
+    sync::{Notify, Semaphore, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -58,14 +59,14 @@ pub(super) struct Kept {
     bell: Bell,
     /// Which of these resources are wanted, and who hears of their changes.
     desk: Arc<Desk>,
-    /// Cancelled when they were read once, or could not be.
-    settled: CancellationToken,
+    /// What the token stood on that they were read with last, or with which they could not be.
+    read_for: watch::Sender<Option<u64>>,
     /// Cancelled when they are not to be kept any longer.
     over: CancellationToken,
     /// When they were wanted last, in milliseconds since the beginning.
     used: AtomicU64,
     wanted: Notify,
-    /// What the token stands on that they were read with, as its credentials say.
+    /// What their token stands on, as its credentials say.
     mark: AtomicU64,
     /// One more for each who waits for changes.
     held: Arc<()>,
@@ -79,15 +80,21 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether they were read, or could not be.
+    /// Whether they were read with what their token stands on, or could not be, or are not kept any longer.
     pub fn is_settled(&self) -> bool {
-        self.kept.settled.is_cancelled()
+        let read_for = *self.kept.read_for.borrow();
+        self.kept.is_settled_by(read_for) || self.kept.over.is_cancelled()
     }
 
-    /// Waits until they were read, or could not be, or are not kept any longer.
+    /// Waits until that is so.
     pub async fn settled(&self) {
+        let mut readings = self.kept.read_for.subscribe();
+        let read = async {
+            let settles = |read_for: &Option<u64>| self.kept.is_settled_by(*read_for);
+            drop(readings.wait_for(settles).await);
+        };
         tokio::select! {
-            () = self.kept.settled.cancelled() => {}
+            () = read => {}
             () = self.kept.over.cancelled() => {}
         }
     }
@@ -131,7 +138,7 @@ impl Own {
                 identity: ArcSwap::new(Arc::clone(identity)),
                 bell: Bell::default(),
                 desk: desk.own(&who),
-                settled: CancellationToken::new(),
+                read_for: watch::Sender::default(),
                 over: CancellationToken::new(),
                 used: AtomicU64::new(0),
                 wanted: Notify::new(),
@@ -202,6 +209,15 @@ impl Kept {
         if self.mark.swap(mark, Ordering::Relaxed) != mark {
             self.bell.missed(Lists::ALL);
         }
+    }
+
+    /// They were read, or could not be, while their token stood on `mark`.
+    fn settle(&self, mark: u64) {
+        self.read_for.send_replace(Some(mark));
+    }
+
+    fn is_settled_by(&self, read_for: Option<u64>) -> bool {
+        read_for == Some(self.mark.load(Ordering::Relaxed))
     }
 
     fn is_held(&self) -> bool {
@@ -284,5 +300,32 @@ mod tests {
         assert!(!silent(&first) && silent(&other));
         own.ring(&somebody("ben"), Lists::ALL);
         assert!(silent(&first) && !silent(&other));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_logs_in_anew_is_waited_for_until_that_was_read() {
+        let own = Own::of(3);
+        let claim = |mark| own.claim(&somebody("ana"), mark, &Desk::default(), |_| {});
+        let first = claim(1);
+        assert!(!first.is_settled());
+        first.kept.settle(1);
+        assert!(first.is_settled() && claim(1).is_settled());
+        let second = claim(2);
+        assert!(!second.is_settled(), "what was read was another login's");
+        // A reading that began before the login was another.
+        second.kept.settle(1);
+        assert!(!second.is_settled());
+        let waits = second.settled();
+        let reads = async {
+            tokio::task::yield_now().await;
+            second.kept.settle(2);
+        };
+        tokio::join!(waits, reads);
+        assert!(first.is_settled() && second.is_settled());
+        // Nobody waits for what is not kept.
+        let third = claim(3);
+        own.forget(&third.kept);
+        third.settled().await;
+        assert!(third.is_settled());
     }
 }

@@ -1,6 +1,10 @@
 //! Reading what an upstream offers to one principal alone, for as long as they come.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -8,6 +12,7 @@ use super::{IDLE, Kept};
 use crate::{
     call::Identity,
     catalog::Contribution,
+    connect::LIFE as LOGIN,
     metrics::{Bound, reached},
     protocol::methods::ListKind,
     upstream::{
@@ -78,7 +83,6 @@ impl Shared {
         if !self.terms.own.kept.contains_key(&kept.who) {
             self.sink.publish_to(&kept.who, &self.spec.id, None);
         }
-        kept.settled.cancel();
     }
 
     async fn read_on(&self, kept: &Kept) {
@@ -110,6 +114,7 @@ impl Shared {
             let mut rung = false;
             loop {
                 let began = Instant::now();
+                let mark = kept.mark.load(Ordering::Relaxed);
                 // Whatever is told of resources meanwhile is heard.
                 let read = tokio::select! {
                     biased;
@@ -125,7 +130,7 @@ impl Shared {
                     let told = known.offered.clone();
                     self.sink.publish_to(&kept.who, &self.spec.id, told);
                 }
-                kept.settled.cancel();
+                kept.settle(mark);
                 // Whoever rings again and again does not keep that from coming.
                 if !rung || known.failures > 0 {
                     due = Instant::now()
@@ -197,6 +202,8 @@ struct Known {
     offered: Option<Contribution>,
     /// When that was read.
     good_at: Option<Instant>,
+    /// When it was first found since that the principal has to log in again.
+    ended_at: Option<Instant>,
     /// Readings that have failed since.
     failures: u32,
 }
@@ -208,7 +215,8 @@ impl Known {
     }
 
     /// Takes in how a reading went; whether something else is known now. What was read last stays for `stale_for`, marked,
-    /// unless it was refused.
+    /// unless it was refused. Where the principal has to log in again it stays from then on, and for as long as a login may
+    /// take: the call that asks them to goes on afterwards, by a name of theirs.
     fn learn(
         &mut self,
         read: Result<Contribution, UpstreamError>,
@@ -224,11 +232,17 @@ impl Known {
                     0
                 };
                 self.good_at = Some(began);
+                self.ended_at = None;
                 Some(contribution)
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
-                let fresh = self.good_at.is_some_and(|at| at.elapsed() < stale_for);
+                if needs_login(&error) {
+                    self.ended_at.get_or_insert(began);
+                }
+                let within = |at: Option<Instant>, most| at.is_some_and(|at| at.elapsed() < most);
+                let fresh =
+                    within(self.good_at, stale_for) || within(self.ended_at, stale_for.max(LOGIN));
                 let kept = self
                     .offered
                     .clone()
@@ -268,10 +282,19 @@ impl Known {
     }
 }
 
+/// Whether the principal has to log in again, and can.
+const fn needs_login(error: &UpstreamError) -> bool {
+    matches!(
+        error,
+        UpstreamError::Credential(CredentialError::NotConnected)
+    )
+}
+
 /// Whether an upstream, or who issues tokens for it, does not know this principal any more.
 fn is_refusal(error: &UpstreamError) -> bool {
     match error {
         UpstreamError::Auth(_) => true,
+        UpstreamError::Credential(CredentialError::NotConnected) => false,
         UpstreamError::Credential(CredentialError::Lacks(_)) => true,
         UpstreamError::Credential(error) => error.is_the_callers(),
         UpstreamError::Unavailable { .. }
@@ -296,6 +319,40 @@ fn is_refusal(error: &UpstreamError) -> bool {
 mod tests {
     use super::*;
     use crate::{catalog::Listing, json::Json};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_stays_while_its_principal_logs_in_again_and_not_where_they_are_refused()
+    {
+        let stale_for = Duration::from_secs(60);
+        let read = || Contribution {
+            tools: Listing {
+                items: [Json::of(&1)].into(),
+                ..Listing::default()
+            },
+            ..Contribution::default()
+        };
+        let ended = || Err(UpstreamError::Credential(CredentialError::NotConnected));
+        let mut known = Known::default();
+        known.learn(Ok(read()), Instant::now(), stale_for);
+        // However long ago it was read.
+        tokio::time::advance(10 * LOGIN).await;
+        assert!(known.learn(ended(), Instant::now(), stale_for));
+        assert!(known.offered.as_ref().is_some_and(|own| own.away));
+        tokio::time::advance(LOGIN - Duration::from_secs(1)).await;
+        known.learn(ended(), Instant::now(), stale_for);
+        assert!(known.offered.as_ref().is_some_and(|own| own.away));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(known.learn(ended(), Instant::now(), stale_for));
+        assert!(known.offered.is_none());
+        // They are not known any more.
+        known.learn(Ok(read()), Instant::now(), stale_for);
+        known.learn(
+            Err(UpstreamError::Auth(Some(403))),
+            Instant::now(),
+            stale_for,
+        );
+        assert!(known.offered.is_none());
+    }
 
     /// SECURITY CAT-6
     #[test]
