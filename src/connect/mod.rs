@@ -305,12 +305,13 @@ impl Connections {
         })
     }
 
-    /// Waits until `until` for what becomes of the login of this name.
+    /// Waits until `until` for what becomes of the login of this name. Where it is for more than there is already, that is no
+    /// grant yet.
     pub async fn settled(&self, account: &Account, notice: &str, until: Instant) -> Settled {
         let mut changes = self.shared.grants.watch();
         loop {
             changes.mark_unchanged();
-            if self.shared.grants.slot(account).is_some() {
+            if self.shared.grants.slot(account).is_some() && !self.wants_more(account) {
                 return Settled::Granted;
             }
             if !self.shared.flows.is_open(notice) {
@@ -326,9 +327,10 @@ impl Connections {
         }
     }
 
-    /// The person does not want to.
+    /// The person does not want to: what they have stays as it is.
     pub fn give_up(&self, account: &Account, notice: &str) {
         self.shared.flows.give_up(account, notice);
+        self.shared.wants.forget(account);
         self.shared.grants.tell();
     }
 

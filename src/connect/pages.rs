@@ -120,7 +120,7 @@ impl Connections {
     pub async fn visit(&self, link: &str, cookie: Option<&str>) -> Result<Prompt, Refusal> {
         let shown = self.shared.flows.visit(link, cookie)?;
         let login = self.login(&shown.account.upstream).await?;
-        let scopes = self.shared.wants.beside(&login.scopes, &shown.account);
+        let scopes = self.asked_for(&login.scopes, &shown.account);
         Ok(Prompt {
             who: shown.who,
             upstream: shown.account.upstream,
@@ -144,7 +144,7 @@ impl Connections {
         let redirect = format!("{}{CALLBACK}", self.base()?);
         let verifier = SecretString::from(flows::random());
         let challenge = flows::challenge(&verifier);
-        let scopes = self.shared.wants.beside(&login.scopes, &shown.account);
+        let scopes = self.asked_for(&login.scopes, &shown.account);
         let scope = scopes.join(" ");
         let leaving = Leaving {
             login: Arc::clone(&login),
@@ -282,6 +282,7 @@ impl Connections {
         let kept = tokio::task::spawn_blocking(keep).await;
         kept.map_err(|_| ConnectError::Stopping)?
             .map_err(ConnectError::from)?;
+        self.shared.wants.met(&account);
         self.shared.flows.settle(&account);
         tracing::info!(upstream = %account.upstream, principal = account.principal.as_str(), "a principal has connected");
         Ok(Done {

@@ -189,6 +189,10 @@ impl Visit {
             Err(_) => return Err(self.too_late()),
         }
         if self.logs_in {
+            // It is there because what was granted is not enough to read anything with.
+            if self.connections.wants_more(&self.account) {
+                return self.ask();
+            }
             return Ok(Reply::Done(Outcome::Complete(self.logged_in())));
         }
         let reply = match inner.call(permitted).await {
@@ -197,6 +201,11 @@ impl Visit {
                 error: UpstreamError::Credential(CredentialError::NotConnected),
                 ..
             })) => return self.ask(),
+            // It took it for other things, and wants more for this one.
+            Err(Error::Upstream(FromUpstream {
+                error: UpstreamError::Credential(CredentialError::Lacks(_)),
+                ..
+            })) if self.connections.wants_more(&self.account) => return self.ask(),
             reply => reply?,
         };
         Ok(match told {

@@ -67,12 +67,8 @@ impl Connected {
         out.headers.insert(AUTHORIZATION, header(&grant)?);
         let answer = transport.send(out).await;
         if let Err(UpstreamError::Credential(CredentialError::Lacks(scopes))) = &answer {
-            let again = self.connections.lacks(&account, &grant, scopes);
-            return if again.map_err(cannot_renew)? {
-                Err(CredentialError::NotConnected.into())
-            } else {
-                answer
-            };
+            self.connections.lacks(&account, &grant, scopes);
+            return answer;
         }
         if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) {
             return answer;

@@ -295,6 +295,56 @@ pairings! {
     }
 }
 
+// PROTOCOL F6
+#[tokio::test]
+async fn what_one_tool_lacks_takes_nothing_from_the_others() {
+    let (server, github) = (LoginServer::start(), github(MODERN));
+    let front = Front::of(&server, &github);
+    let gateway = front.gateway().start().await;
+    let client = gateway.client_able(MODERN, URLS).await;
+    logs_in_for(&asked(&client.call("github_t", "{}").await).0, "read notes").await;
+    assert!(
+        client
+            .call("github_t", "{}")
+            .await
+            .text()
+            .starts_with("Bearer ACCESS-")
+    );
+    let old = server.tokens();
+    github.now_on("tools/call", move |heard| {
+        let token = heard.header("authorization").unwrap_or_default();
+        let lacks = old.iter().any(|old| token.ends_with(old.as_str()));
+        if lacks && heard.text("name").as_deref() == Some("t") {
+            Play::Status(403)
+        } else {
+            Play::Result(text_result(token))
+        }
+    });
+    front.challenges(r#"Bearer error="insufficient_scope", scope="write""#);
+    let first = format!("Bearer {}", server.tokens()[0]);
+    let others_stay = async || {
+        assert_eq!(client.call("github_u", "{}").await.text(), first);
+        assert_eq!(client.tools().await, ["github_t", "github_u"]);
+    };
+    let (_, state) = asked(&client.call("github_t", "{}").await);
+    others_stay().await;
+    let declined = go_on(&client, &state, Some("decline")).await;
+    assert_eq!(declined.tool_error(), "input_refused");
+    others_stay().await;
+    // Asked again, and gone on with when there is more than there was.
+    let (link, state) = asked(&client.call("github_t", "{}").await);
+    let went_on = go_on(&client, &state, Some("accept"));
+    let logs_in = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        others_stay().await;
+        logs_in_for(&link, "read notes write").await;
+    };
+    let (went_on, ()) = tokio::join!(went_on, logs_in);
+    let second = format!("Bearer {}", server.tokens()[1]);
+    assert_eq!(went_on.text(), second);
+    assert_eq!(client.call("github_u", "{}").await.text(), second);
+}
+
 #[tokio::test]
 async fn scopes_that_are_written_down_are_all_that_is_asked_for() {
     let (server, github) = (LoginServer::start(), github(MODERN));
