@@ -516,7 +516,7 @@ fn connections(plan: &Plan, tasks: &Tasks) -> Result<Option<Connections>, AppErr
 }
 
 /// Where a browser on this machine reaches the listener.
-fn own_url(address: SocketAddr, encrypted: bool) -> String {
+pub(crate) fn own_url(address: SocketAddr, encrypted: bool) -> String {
     let scheme = if encrypted { "https" } else { "http" };
     if address.ip().is_loopback() {
         format!("{scheme}://{address}")

@@ -4,6 +4,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::{Ended, out, source::Source, table};
 use crate::{
+    app::own_url,
     connect::{Connection, Connections, spec::ConnectSpec},
     fetch::Fetcher,
     json::Json,
@@ -109,11 +110,16 @@ fn list(args: &ListArgs) -> Ended {
 
 async fn revoke(args: &RevokeArgs) -> Ended {
     // Its server takes the tokens back, for which the whole of its block is needed.
-    let plan = args.source.plan().ok_or(Ended::Misused);
-    let (connections, tasks) = match plan.and_then(|plan| open(plan.connect)) {
+    let Some(plan) = args.source.plan() else {
+        return Ended::Misused;
+    };
+    let here = own_url(plan.listen.address, plan.listen.tls.is_some());
+    let (connections, tasks) = match open(plan.connect) {
         Ok(opened) => opened,
         Err(ended) => return ended,
     };
+    // As the gateway that registered itself there.
+    connections.reached_at(here);
     let of_upstream: Vec<_> = connections
         .list()
         .into_iter()
@@ -129,7 +135,17 @@ async fn revoke(args: &RevokeArgs) -> Ended {
             continue;
         }
         match connections.revoke(&one.account).await {
-            Ok(_) => revoked.push(as_json(&one)),
+            Ok(told) => {
+                if let Some(Err(not)) = told {
+                    out::note(&format!(
+                        "the authorization server of `{}` does not know that {} is no longer connected: {}; what it gave may be good there until it ends",
+                        one.account.upstream,
+                        out::tame(&one.who),
+                        out::tame(&not.to_string())
+                    ));
+                }
+                revoked.push(as_json(&one));
+            }
             Err(error) => {
                 out::problem(&error.to_string());
                 failed = true;

@@ -168,6 +168,23 @@ impl From<StoreError> for ConnectError {
     }
 }
 
+/// Why the server that gave a grant does not know that it is over.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NotTold {
+    /// It has nowhere to be told.
+    #[error("it takes no tokens back")]
+    NotOffered,
+    /// People log in elsewhere by now, and what one server gave is shown to no other.
+    #[error("another server has taken its place since")]
+    OtherServer,
+    /// Nobody is known to have been given it.
+    #[error("this gateway has no registration there, or not under the address that it has now")]
+    Unregistered,
+    /// It was asked, and did not take it.
+    #[error(transparent)]
+    Failed(#[from] ConnectError),
+}
+
 /// Why connections cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -354,34 +371,39 @@ impl Connections {
         .collect()
     }
 
-    /// Removes a connection, has its server take the tokens back where it can, and ends logins under way; `false` when there was
-    /// none.
+    /// Removes a connection, has its server take the tokens back where it can, and ends logins under way; `None` when there was
+    /// none. What is removed is removed, whether its server hears of it or not.
     ///
     /// # Errors
     /// [`ConnectError::Store`].
-    pub async fn revoke(&self, account: &Account) -> Result<bool, ConnectError> {
+    pub async fn revoke(
+        &self,
+        account: &Account,
+    ) -> Result<Option<Result<(), NotTold>>, ConnectError> {
         self.shared.flows.settle(account);
         self.shared.wants.forget(account);
         let Some(grant) = self.shared.grants.remove(account)? else {
-            return Ok(false);
+            return Ok(None);
         };
-        self.take_back(account, &grant).await;
-        Ok(true)
+        Ok(Some(self.take_back(account, &grant).await))
     }
 
-    async fn take_back(&self, account: &Account, grant: &Grant) {
-        let Ok(login) = self.login(&account.upstream).await else {
-            return;
-        };
+    async fn take_back(&self, account: &Account, grant: &Grant) -> Result<(), NotTold> {
+        let login = self.login(&account.upstream).await?;
         if login.server.issuer != grant.issuer {
-            return;
+            return Err(NotTold::OtherServer);
         }
+        let Some(at) = &login.server.revoke else {
+            return Err(NotTold::NotOffered);
+        };
         let client = match self.client(&account.upstream, &login.server, false).await {
             Ok(client) => client,
-            Err(_) => return,
+            Err(ConnectError::Register(_)) => return Err(NotTold::Unregistered),
+            Err(error) => return Err(error.into()),
         };
         let token = grant.refresh.as_ref().unwrap_or(&grant.access);
-        token::take_back(&login.server, &client, token, &self.shared.fetcher).await;
+        let told = token::take_back(at, &login.server, &client, token, &self.shared.fetcher).await;
+        told.map_err(|error| ConnectError::Token(error).into())
     }
 
     fn account(&self, upstream: &UpstreamId) -> Result<&AccountSpec, ConnectError> {

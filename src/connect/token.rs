@@ -70,18 +70,23 @@ pub(super) async fn ask(
     read(&answer)
 }
 
-/// Has the server take back a token; whether it does is of no consequence.
+/// Has the server take back a token, which it is told at `at` (RFC 7009).
+///
+/// # Errors
+/// [`TokenError`], where it does not say that it has.
 pub(super) async fn take_back(
+    at: &Address,
     server: &Server,
     client: &Client,
     token: &SecretString,
     fetcher: &Fetcher,
-) {
-    if let Some(at) = &server.revoke {
-        let fields = [("token", token.expose_secret())];
-        if let Err(error) = send(at, server, client, &fields, fetcher).await {
-            tracing::debug!(%error, "a token could not be taken back at its server");
-        }
+) -> Result<(), TokenError> {
+    let fields = [("token", token.expose_secret())];
+    let answer = send(at, server, client, &fields, fetcher).await?;
+    if answer.status.is_success() {
+        Ok(())
+    } else {
+        Err(refusal(&answer))
     }
 }
 
@@ -142,22 +147,10 @@ fn basic(id: &str, secret: &SecretString) -> Option<HeaderValue> {
 }
 
 fn read(answer: &Document) -> Result<Tokens, TokenError> {
-    let status = answer.status;
-    let json = answer.any_json();
-    if !status.is_success() {
-        // The word is compared, never repeated.
-        let word = json.ok();
-        let word = word
-            .as_ref()
-            .and_then(|json| json.root().member("error"))
-            .and_then(Node::as_str);
-        return Err(match word.as_deref() {
-            Some("invalid_grant") => TokenError::InvalidGrant,
-            Some("invalid_client" | "unauthorized_client") => TokenError::InvalidClient,
-            _ => TokenError::Refused(status.as_u16()),
-        });
+    if !answer.status.is_success() {
+        return Err(refusal(answer));
     }
-    let json = json?;
+    let json = answer.any_json()?;
     let root = json.root();
     let text = |key: &str| root.member(key).and_then(Node::as_str);
     let kind = text("token_type").ok_or(TokenError::Unusable("no type"))?;
@@ -178,6 +171,20 @@ fn read(answer: &Document) -> Result<Tokens, TokenError> {
             .filter(|scope| scope.len() <= 4_096)
             .map(std::borrow::Cow::into_owned),
     })
+}
+
+/// What a refusal says; its word is compared, never repeated.
+fn refusal(answer: &Document) -> TokenError {
+    let json = answer.any_json().ok();
+    let word = json
+        .as_ref()
+        .and_then(|json| json.root().member("error"))
+        .and_then(Node::as_str);
+    match word.as_deref() {
+        Some("invalid_grant") => TokenError::InvalidGrant,
+        Some("invalid_client" | "unauthorized_client") => TokenError::InvalidClient,
+        _ => TokenError::Refused(answer.status.as_u16()),
+    }
 }
 
 /// What may stand in a header and needs no escape in JSON.

@@ -175,3 +175,65 @@ async fn a_connection_outlives_the_gateway_and_ends_within_a_second_of_being_rev
     })
     .await;
 }
+
+/// What was given is taken back at the server that gave it, by a command as by a gateway; and where it is not, that is said.
+#[tokio::test]
+async fn a_command_that_revokes_has_the_server_take_the_tokens_back_or_says_that_it_does_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, github) = (LoginServer::start(), github(MODERN));
+    // Whoever registered there themselves is known by the address that they gave.
+    let auth = format!(
+        "auth: {{ authorization_code: {{ issuer: \"{}\" }} }}",
+        server.issuer()
+    );
+    let key = directory.path().join("key");
+    fs::write(&key, "0123456789abcdef0123456789abcdef").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(&key, mode).unwrap();
+    let connections = format!(
+        "connections: {{ store: \"{}\", keys: [\"${{file:{}}}\"] }}",
+        directory.path().join("store").display(),
+        key.display()
+    );
+    let gateway = Gateway::of()
+        .upstream_with("github", &github, &auth)
+        .setting(&connections)
+        .start()
+        .await;
+    logged_in(&gateway).await;
+    let file = directory.path().join("usher.yaml");
+    let revoke = async |address: &str| {
+        let text = format!(
+            "listen: {{ address: \"{address}\" }}\n{connections}\nupstreams: {{ github: {{ {}, {auth} }} }}\n",
+            github.place()
+        );
+        fs::write(&file, text).unwrap();
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_usher"));
+        command
+            .args(["connections", "revoke", "github", "--all", "-c"])
+            .arg(&file)
+            .kill_on_drop(true);
+        let ended = within(PATIENCE, "the command ends", command.output()).await;
+        let ended = ended.unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(ended.status.success(), "{said}");
+        assert!(said.contains("1 connection revoked"), "{said}");
+        said
+    };
+    let said = revoke(&gateway.address.to_string()).await;
+    assert!(!said.contains("does not know"), "{said}");
+    let told = server.told("/revoke");
+    assert_eq!(told.len(), 1);
+    assert!(told[0].form["token"].starts_with("REFRESH-"), "{told:?}");
+
+    let client = gateway.client_able(MODERN, URLS).await;
+    let link = eventually("the connection has ended", async || {
+        let told = client.call("github_t", "{}").await;
+        (told.value()["resultType"] == "input_required").then(|| asked(&told).0)
+    })
+    .await;
+    assert_eq!(Browser::default().log_in(&link).await.status, 200);
+    let said = revoke("127.0.0.1:1").await;
+    assert!(said.contains("does not know that"), "{said}");
+    assert_eq!(server.told("/revoke").len(), 1);
+}
