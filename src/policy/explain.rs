@@ -115,7 +115,8 @@ pub enum State {
 pub struct Able {
     /// Who: `User::"ana"`, `Group::"dev"`, or `anybody`.
     pub who: String,
-    /// `yes`; `depends` where arguments or circumstances decide; or `no`, for somebody named who is an exception.
+    /// `yes`; `approval` where a person has to agree each time; `depends` where arguments or circumstances decide; or `no`, for
+    /// somebody named who is an exception.
     pub may: &'static str,
     /// The policies that permit it; for `no`, those that keep them from it.
     pub by: Vec<Arc<str>>,
@@ -363,6 +364,8 @@ fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
         conditions: Vec::new(),
     };
     let (mut surely, mut doubt) = (false, false);
+    // One permit that wants an approval is enough to need it, whatever others permit.
+    let mut approval = Outcomes::FALSE;
     for rule in &set.compiled.rules {
         let outcomes = world.rule(rule);
         if outcomes == Outcomes::FALSE {
@@ -374,6 +377,9 @@ fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
                 return None;
             }
             surely |= outcomes == Outcomes::TRUE;
+            if rule.approval.is_some() && approval != Outcomes::TRUE {
+                approval = outcomes;
+            }
             able.by.push(rule.name.clone());
         } else {
             if !outcomes.has(Outcomes::FALSE) {
@@ -382,7 +388,11 @@ fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
             doubt = true;
         }
         if outcomes != Outcomes::TRUE {
-            let effect = if rule.permits { "permits" } else { "forbids" };
+            let effect = match (rule.permits, &rule.approval) {
+                (true, None) => "permits",
+                (true, Some(_)) => "permits, after approval,",
+                (false, _) => "forbids",
+            };
             let conditions = conditions(&set.compiled, rule);
             able.conditions
                 .push(format!("`{}` {effect} it {conditions}", rule.name));
@@ -391,8 +401,13 @@ fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
     if able.by.is_empty() {
         return None;
     }
-    if surely && !doubt {
-        able.may = "yes";
+    let may = match approval {
+        Outcomes::TRUE => "approval",
+        Outcomes::FALSE => "yes",
+        _ => "depends",
+    };
+    if surely && !doubt && may != "depends" {
+        able.may = may;
         able.conditions.clear();
     }
     Some(able)

@@ -16,7 +16,7 @@ Examples:
   usher policy who-can --connect --call github_delete_repo
   usher policy who-can --read docs+file:///handbook.md --json | jq -r '.[] | select(.may != \"no\").who'
 
-`depends` is for what arguments, scopes, time or address decide; the conditions follow. `no` is for
+`after approval` is for what a person at the client agrees to each time. `depends` is for what arguments, scopes, time or address decide; the conditions follow. `no` is for
 those whom a policy keeps from it although others like them may.")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -47,7 +47,11 @@ pub(super) async fn run(Args { question }: Args) -> Ended {
         .iter()
         .map(|able| {
             let by = able.by.join(", ");
-            [able.who.clone(), able.may.to_owned(), by]
+            let may = match able.may {
+                "approval" => "after approval",
+                may => may,
+            };
+            [able.who.clone(), may.to_owned(), by]
                 .map(|text| out::tame(&text))
                 .to_vec()
         })

@@ -83,6 +83,17 @@ fn an_explanation_says_which_policies_decide_and_what_would_change_it() {
     assert_eq!(told.policies[1].place, "p.cedar:1");
 }
 
+/// Who of those that policies name may call what, and by which policies.
+fn able_over(over: &Over, outward: &str) -> Vec<String> {
+    let able = over
+        .prepared
+        .who_can(Action::Call, subject(over.find(outward)), None);
+    let named = able.iter().filter(|able| able.who.contains("::"));
+    named
+        .map(|able| format!("{} {} {}", able.who, able.may, able.by.join(",")))
+        .collect()
+}
+
 #[test]
 fn who_can_tells_of_everybody_whom_policies_name() {
     let over = Over::new(POLICIES);
@@ -105,15 +116,7 @@ fn who_can_tells_of_everybody_whom_policies_name() {
 @id("not") forbid(principal in Group::"dev", action, resource) unless { resource in Upstream::"docs" };
 @id("nor") forbid(principal == Key::"ci", action, resource);"#,
     );
-    let able = |outward: &str| {
-        let able = over
-            .prepared
-            .who_can(Action::Call, subject(over.find(outward)), None);
-        let named = able.iter().filter(|able| able.who.contains("::"));
-        named
-            .map(|able| format!("{} {} {}", able.who, able.may, able.by.join(",")))
-            .collect::<Vec<_>>()
-    };
+    let able = |outward: &str| able_over(&over, outward);
     assert_eq!(
         able("github_create_issue"),
         [r#"Group::"dev" no not"#, r#"Key::"ci" no nor"#]
@@ -121,6 +124,19 @@ fn who_can_tells_of_everybody_whom_policies_name() {
     assert_eq!(
         able("docs_search"),
         [r#"Group::"dev" yes all"#, r#"Key::"ci" no nor"#]
+    );
+    // A permit that wants an approval wants it whatever others permit; one that may apply makes it a question.
+    let over = Over::new(
+        r#"@id("all") permit(principal, action, resource) when { principal is User };
+@id("asks") @require("approval") permit(principal in Group::"dev", action, resource);
+@id("may") @require("approval") permit(principal == User::"ana", action == Action::"call", resource) when { context.args has deep };"#,
+    );
+    assert_eq!(
+        able_over(&over, "docs_search"),
+        [
+            r#"Group::"dev" approval all,asks"#,
+            r#"User::"ana" depends all,may"#
+        ]
     );
     let open = Over::with(&Policy::unrestricted(), items());
     let item = open.find("docs_search").clone();
