@@ -32,7 +32,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     call::Principal,
-    fetch::{FetchError, Fetcher},
+    fetch::{FetchError, Fetcher, says_later},
     protocol::UpstreamId,
     seal::unix_seconds,
     tasks::Tasks,
@@ -44,6 +44,7 @@ pub use flows::{Account, BadVisit, LIFE};
 pub use grant::{Freshness, Grant};
 pub use pages::{Callback, Done, Prompt, Refusal};
 pub use register::RegisterError;
+pub use renewing::AGAIN;
 pub use token::TokenError;
 
 use accounts::Grants;
@@ -160,6 +161,28 @@ pub enum ConnectError {
     /// A fault of the gateway's own.
     #[error("an internal error")]
     Panicked,
+}
+
+impl ConnectError {
+    /// Whether it may well be another way in a moment: an authorization server that does not answer now, or says to come again.
+    pub const fn is_passing(&self) -> bool {
+        match self {
+            Self::Discover(DiscoverError::Fetch { cause: error, .. })
+            | Self::Register(RegisterError::Fetch(error))
+            | Self::Token(TokenError::Fetch(error)) => error.is_passing(),
+            Self::Register(RegisterError::Refused(status))
+            | Self::Token(TokenError::Refused(status)) => says_later(*status),
+            Self::Unknown
+            | Self::NoPage
+            | Self::Busy
+            | Self::Discover(_)
+            | Self::Register(_)
+            | Self::Token(_)
+            | Self::Store(_)
+            | Self::Stopping
+            | Self::Panicked => false,
+        }
+    }
 }
 
 impl From<StoreError> for ConnectError {

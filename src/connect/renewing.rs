@@ -28,7 +28,7 @@ use super::{
 use crate::{fetch::Fetcher, protocol::UpstreamId, seal::unix_seconds};
 
 /// How long a failure is remembered.
-const AGAIN: Duration = Duration::from_secs(2);
+pub const AGAIN: Duration = Duration::from_secs(2);
 /// How long a renewal may go on when the gateway stops: the server may have given the next token already, and takes the one
 /// before no more.
 const LAST_WORDS: Duration = Duration::from_secs(5);

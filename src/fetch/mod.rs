@@ -333,7 +333,26 @@ pub enum FetchError {
     Unusable(String),
 }
 
+/// Whether a status says no more than that it does not go now.
+pub const fn says_later(status: u16) -> bool {
+    matches!(status, 429 | 500..=599)
+}
+
 impl FetchError {
+    /// Whether it may well be another way in a moment: nobody answers now, or says to come again.
+    pub const fn is_passing(&self) -> bool {
+        match self {
+            Self::Timeout(_) | Self::Unavailable(_) => true,
+            Self::Status(status) => says_later(*status),
+            Self::Address(_)
+            | Self::NotPublic
+            | Self::Redirect
+            | Self::TooLarge(_)
+            | Self::NotJson
+            | Self::Unusable(_) => false,
+        }
+    }
+
     fn unavailable(cause: impl ToString) -> Self {
         Self::Unavailable(cause.to_string())
     }

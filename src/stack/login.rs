@@ -307,6 +307,7 @@ impl Visit {
         let upstream = &self.account.upstream;
         tracing::warn!(%upstream, %error, "a principal cannot be connected");
         let error = match error {
+            error if error.is_passing() => CredentialError::from(error.clone()).into(),
             ConnectError::Busy => return Error::Limited("too many logins are under way"),
             ConnectError::NoPage => {
                 return Error::LoginNeeded(LoginNeeded {

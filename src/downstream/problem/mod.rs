@@ -18,7 +18,7 @@ use crate::{
     metrics::{self, Bound, Refusal},
     protocol::{Era, codes, meta},
     stack::{self, Error, LoginNeeded, Missing},
-    upstream::{FromUpstream, UpstreamError},
+    upstream::{CredentialError, FromUpstream, UpstreamError},
 };
 
 pub(super) use tool::{ToolError, tool_error};
@@ -450,6 +450,7 @@ const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
         | UpstreamError::Status(_)
         | UpstreamError::Redirect
         | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
+        UpstreamError::Credential(CredentialError::Unanswered(_)) => codes::UPSTREAM_UNAVAILABLE,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => {
@@ -502,6 +503,9 @@ fn retry_millis(error: &Error) -> Option<u64> {
     // A person takes longer than a queue.
     if matches!(error, UpstreamError::Engaged) {
         return Some(15_000);
+    }
+    if let UpstreamError::Credential(error) = error {
+        return error.pause().map(|pause| millis(pause.as_millis()));
     }
     matches!(error, UpstreamError::Overloaded).then_some(2_000)
 }

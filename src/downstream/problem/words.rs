@@ -154,12 +154,7 @@ pub(super) fn describe(from: &FromUpstream) -> String {
         UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_)) => format!(
             "the server `{upstream}` refused the gateway's credential; its operator must look"
         ),
-        UpstreamError::Credential(error) if error.is_the_callers() => format!(
-            "the server `{upstream}` is used in your own name, and the credential that you called with cannot stand for you there; log in again, with an account that it knows"
-        ),
-        UpstreamError::Credential(_) => format!(
-            "the gateway could not get a credential for the server `{upstream}`; its operator must look"
-        ),
+        UpstreamError::Credential(error) => no_credential(upstream, error),
         UpstreamError::TooLarge(limit) => format!(
             "the answer of the server `{upstream}` is over {} MiB",
             limit >> 20
@@ -185,6 +180,24 @@ pub(super) fn describe(from: &FromUpstream) -> String {
         UpstreamError::NeedsCapabilities(needed) => format!(
             "the server `{upstream}` cannot do this without client capabilities that this call does not come with{}",
             Capabilities(needed)
+        ),
+    }
+}
+
+/// Why there was no credential for a server, and who can do something about it.
+fn no_credential(upstream: &UpstreamId, error: &CredentialError) -> String {
+    if error.is_the_callers() {
+        return format!(
+            "the server `{upstream}` is used in your own name, and the credential that you called with cannot stand for you there; log in again, with an account that it knows"
+        );
+    }
+    match error.pause() {
+        Some(pause) => format!(
+            "the login server of `{upstream}` does not answer now, so nothing was done; try again in {}",
+            in_words(pause)
+        ),
+        None => format!(
+            "the gateway could not get a credential for the server `{upstream}`; its operator must look"
         ),
     }
 }
@@ -271,6 +284,35 @@ mod tests {
         }
         for reached in [Reached::No, Reached::Yes] {
             assert!(away(reached).contains("whether the call took effect is unknown"));
+        }
+    }
+
+    #[test]
+    fn a_login_server_that_does_not_answer_now_is_no_matter_for_an_operator() {
+        use crate::fetch::FetchError;
+        let told = |error| {
+            describe(&FromUpstream {
+                upstream: UpstreamId::parse("u").unwrap(),
+                error: UpstreamError::Credential(error),
+            })
+        };
+        for error in [
+            CredentialError::Fetch(FetchError::Status(500)),
+            CredentialError::Fetch(FetchError::Status(429)),
+            CredentialError::Fetch(FetchError::Timeout("answer")),
+            CredentialError::Unanswered("x".into()),
+        ] {
+            assert_eq!(
+                told(error),
+                "the login server of `u` does not answer now, so nothing was done; try again in 2 s"
+            );
+        }
+        for error in [
+            CredentialError::Fetch(FetchError::Status(404)),
+            CredentialError::Fetch(FetchError::NotJson),
+            CredentialError::Connection("x".into()),
+        ] {
+            assert!(told(error).ends_with("its operator must look"));
         }
     }
 

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::{CredentialError, Loan};
 use crate::{
     call::Identity,
-    connect::{Account, ConnectError, Connections, Grant},
+    connect::{Account, Connections, Grant},
     protocol::UpstreamId,
     upstream::{
         UpstreamError,
@@ -74,7 +74,7 @@ impl Connected {
             return answer;
         }
         let renewed = self.connections.refused(&account, &grant).await;
-        match renewed.map_err(cannot_renew)? {
+        match renewed.map_err(CredentialError::from)? {
             Some(grant) => {
                 let mut out = again;
                 out.headers.insert(AUTHORIZATION, header(&grant)?);
@@ -107,8 +107,7 @@ impl Connected {
             return Ok(Some(now));
         }
         let renewed = self.connections.refused(&account, &grant).await;
-        let renewed = renewed.map_err(cannot_renew)?;
-        renewed.map(|grant| header(&grant)).transpose()
+        renewed?.map(|grant| header(&grant)).transpose()
     }
 
     async fn grant(
@@ -119,14 +118,9 @@ impl Connected {
             return Ok(None);
         };
         let account = Account::of(&self.upstream, &identity.principal);
-        let grant = self.connections.grant(&account).await;
-        let grant = grant.map_err(cannot_renew)?;
+        let grant = self.connections.grant(&account).await?;
         Ok(grant.map(|grant| (account, grant)))
     }
-}
-
-fn cannot_renew(error: ConnectError) -> CredentialError {
-    CredentialError::Connection(error.to_string())
 }
 
 fn header(grant: &Grant) -> Result<HeaderValue, CredentialError> {

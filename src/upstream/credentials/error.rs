@@ -1,8 +1,12 @@
 //! Why there is no token for an upstream, and what a challenge says that one lacks.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use crate::fetch::{Challenge, FetchError, MetadataError};
+use super::slot::AGAIN;
+use crate::{
+    connect,
+    fetch::{Challenge, FetchError, MetadataError},
+};
 
 /// Why there is no token. For logs and operators; no text of a peer's is in it but registered words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +38,9 @@ pub enum CredentialError {
     /// What the principal was given when they logged in cannot be renewed now.
     #[error("a connection: {0}")]
     Connection(String),
+    /// The server that they log in at does not answer now, or says to come again.
+    #[error("a connection, for now: {0}")]
+    Unanswered(String),
 }
 
 /// The most scopes that an upstream may want at once.
@@ -61,6 +68,7 @@ impl CredentialError {
             Self::Fetch(FetchError::Redirect)
             | Self::Metadata(MetadataError::Fetch(FetchError::Redirect)) => "upstream_redirect",
             Self::NotConnected => "login_required",
+            Self::Unanswered(_) => "upstream_unavailable",
             Self::NoSubject
             | Self::SubjectRefused
             | Self::Refused(_)
@@ -72,12 +80,43 @@ impl CredentialError {
         }
     }
 
+    /// In how long it is worth another try, where what is in the way may well pass; no sooner is anybody asked again.
+    pub const fn pause(&self) -> Option<Duration> {
+        match self {
+            Self::Fetch(error) | Self::Metadata(MetadataError::Fetch(error))
+                if error.is_passing() =>
+            {
+                Some(AGAIN)
+            }
+            Self::Unanswered(_) => Some(connect::AGAIN),
+            Self::NoSubject
+            | Self::SubjectRefused
+            | Self::Refused(_)
+            | Self::Answer(_)
+            | Self::Fetch(_)
+            | Self::Metadata(_)
+            | Self::NotConnected
+            | Self::Lacks(_)
+            | Self::Connection(_) => None,
+        }
+    }
+
     /// Whether the caller could do something about it: log in, or log in again.
     pub const fn is_the_callers(&self) -> bool {
         matches!(
             self,
             Self::NoSubject | Self::SubjectRefused | Self::NotConnected
         )
+    }
+}
+
+impl From<connect::ConnectError> for CredentialError {
+    fn from(error: connect::ConnectError) -> Self {
+        if error.is_passing() {
+            Self::Unanswered(error.to_string())
+        } else {
+            Self::Connection(error.to_string())
+        }
     }
 }
 

@@ -24,7 +24,7 @@ const MARGIN: Duration = Duration::from_secs(30);
 /// How long before that it is renewed, if that is more than a fifth of its life.
 const AHEAD: Duration = Duration::from_secs(60);
 /// How long a failure is remembered.
-const AGAIN: Duration = Duration::from_secs(2);
+pub(super) const AGAIN: Duration = Duration::from_secs(2);
 /// How long a refused token counts as a matter of permission and not of age.
 const DISTRUST: Duration = Duration::from_secs(10);
 

@@ -87,6 +87,11 @@ async fn a_server_that_cannot_be_reached_ends_no_connection() {
     server.manners(|manners| manners.token_error = Some((503, "temporarily_unavailable")));
     let told = client.call("github_t", "{}").await;
     assert_eq!(told.tool_error(), "upstream_unavailable");
+    let said = told.value();
+    let pause =
+        "the login server of `github` does not answer now, so nothing was done; try again in 2 s";
+    assert_eq!(words(&said), pause);
+    assert_eq!(said["_meta"]["dev.usher/retryAfterMs"], 2_000);
     assert!(!told.body.contains("LEAK"), "{}", told.body);
     server.manners(|manners| manners.token_error = None);
     // Nobody is asked to log in meanwhile.
