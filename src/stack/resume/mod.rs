@@ -112,7 +112,13 @@ impl Gate<Box<Permitted>> for OpenResume {
             let now = unix_seconds();
             routed.consent = match approve::answer(responses.as_ref(), &approval, now) {
                 Answer::None => Consent::None,
-                Answer::No => Consent::Declined,
+                Answer::No => {
+                    // It was answered: a yes that comes later with the same state is none.
+                    if let Some(stake) = self.stake(&approval, &routed.call.caller)? {
+                        stake.used();
+                    }
+                    Consent::Declined
+                }
                 Answer::Yes => {
                     routed.call.stake = self.stake(&approval, &routed.call.caller)?;
                     approve::approved(&routed.call, approval.number, now)

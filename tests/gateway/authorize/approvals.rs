@@ -201,6 +201,28 @@ async fn an_approval_counts_once_for_one_principal_one_tool_and_its_arguments() 
 }
 
 #[tokio::test]
+async fn an_approval_that_was_refused_is_not_given_after_all_with_the_same_state() {
+    let notes = risky(MODERN);
+    let gateway = governed(&notes, CAREFUL).await;
+    let ana = gateway.client_as("ana", MODERN, FORMS).await;
+    let params = r#"{"name":"notes_risky","arguments":{}}"#;
+    for no in [
+        r#"{"action":"decline"}"#,
+        r#"{"action":"cancel"}"#,
+        r#"{"action":"accept","content":{"approve":false}}"#,
+    ] {
+        let (state, key) = first_round(&ana, params).await;
+        let answered = |with: &str| again(params, &format!(r#""{key}":{with}"#), Some(&state));
+        let refused = ana.ask("tools/call", &answered(no)).await;
+        assert_eq!(refused.tool_error(), "approval_declined", "{no}");
+        let yes = answered(r#"{"action":"accept","content":{"approve":true}}"#);
+        let answer = ana.ask("tools/call", &yes).await;
+        assert_eq!(answer.refusal().1, "state_invalid", "{no}");
+    }
+    assert!(notes.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
 async fn of_many_uses_of_one_approval_at_once_one_goes_through() {
     let notes = risky(MODERN);
     let gateway = governed(&notes, CAREFUL).await;
