@@ -24,17 +24,14 @@ pub enum Questions {
 
 /// The questions of a value: whether each is asked by an address, and its params.
 fn questions(value: &Json, of: Questions) -> impl Iterator<Item = (bool, Node<'_>)> {
-    let root = value.root();
-    let (requests, visits) = match of {
-        Questions::None => (None, None),
-        Questions::Requests => (Some(root), None),
-        Questions::State => (root.member("inputRequests"), None),
+    let visits = match of {
+        Questions::None | Questions::Requests | Questions::State => None,
         Questions::Visits => {
-            let data = root.member("data");
-            (None, data.and_then(|data| data.member("elicitations")))
+            let data = value.root().member("data");
+            data.and_then(|data| data.member("elicitations"))
         }
     };
-    let requests = requests.into_iter().flat_map(Node::members);
+    let requests = requests(value, of).into_iter().flat_map(Node::members);
     let visits = visits.into_iter().flat_map(Node::elements);
     requests
         .filter_map(|request| elicitation(request.value))
@@ -72,6 +69,67 @@ pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
         }
     }
     None
+}
+
+/// Whether questions ask for the same after something in them was changed: it may be what people read of them, but not their own
+/// names, nor names, choices and rules of what a form asks for. An answer goes back under these, and nobody would know it.
+pub fn ask_the_same(before: &Json, after: &Json, of: Questions) -> bool {
+    let forms = |value| {
+        let forms = questions(value, of).filter(|(url, _)| !url);
+        forms.filter_map(|(_, params)| params.member("requestedSchema"))
+    };
+    same_names(requests(before, of), requests(after, of))
+        && forms(before).count() == forms(after).count()
+        && forms(before)
+            .zip(forms(after))
+            .all(|(before, after)| is_same_schema(before, after))
+}
+
+/// Questions by names that whoever asks has given them.
+fn requests(value: &Json, of: Questions) -> Option<Node<'_>> {
+    match of {
+        Questions::None | Questions::Visits => None,
+        Questions::Requests => Some(value.root()),
+        Questions::State => value.root().member("inputRequests"),
+    }
+}
+
+fn same_names<'a>(before: Option<Node<'a>>, after: Option<Node<'a>>) -> bool {
+    let [before, after] = [before, after].map(|node| {
+        let members = node.into_iter().flat_map(Node::members);
+        members.map(|member| member.key)
+    });
+    before.eq(after)
+}
+
+fn is_same_schema<'a>(before: Node<'a>, after: Node<'a>) -> bool {
+    if before.kind() != Kind::Object || after.kind() != Kind::Object {
+        return before.raw() == after.raw();
+    }
+    same_names(Some(before), Some(after))
+        && before.members().zip(after.members()).all(|(was, is)| {
+            let (was, is, key) = (was.value, is.value, was.key);
+            match &*key {
+                // What people read, and what is filled in for them to change.
+                "title" | "description" | "enumNames" | "default" => true,
+                "properties" => {
+                    same_names(Some(was), Some(is))
+                        && was
+                            .members()
+                            .zip(is.members())
+                            .all(|(was, is)| is_same_schema(was.value, is.value))
+                }
+                "items" => is_same_schema(was, is),
+                "oneOf" | "anyOf" => {
+                    was.elements().count() == is.elements().count()
+                        && was
+                            .elements()
+                            .zip(is.elements())
+                            .all(|(was, is)| is_same_schema(was, is))
+                }
+                _ => was.raw() == is.raw(),
+            }
+        })
 }
 
 /// Adds where the addresses stand that people are sent to, which nobody edits.
@@ -223,6 +281,54 @@ mod tests {
             let expected = expected.map(|rule| format!("{rule} /*/params/url"));
             assert_eq!(rule(&params), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn a_form_asks_for_the_same_while_names_and_choices_are_as_they_were() {
+        let form = |message: &str, properties: &str, required: &str| {
+            let text = format!(
+                r#"{{"k":{{"method":"elicitation/create","params":{{"message":"{message}","requestedSchema":{{"type":"object","properties":{properties},"required":["{required}"]}}}}}}}}"#
+            );
+            Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap()
+        };
+        let properties = r#"{"title":{"type":"string","title":"X","description":"X","enum":["X"],"enumNames":["X"]},"b":{"type":"array","items":{"anyOf":[{"const":"X","title":"X"}]}},"X":{"type":"string","default":"X"}}"#;
+        let before = form("X", properties, "X");
+        let same = |properties: &str, required: &str| {
+            ask_the_same(
+                &before,
+                &form("gone", properties, required),
+                Questions::Requests,
+            )
+        };
+        assert!(same(properties, "X"));
+        for read in [
+            (
+                r#""title":"X","description""#,
+                r#""title":"Y","description""#,
+            ),
+            (r#""description":"X""#, r#""description":"Y""#),
+            (r#""enumNames":["X"]"#, r#""enumNames":["Y"]"#),
+            (r#""X","title":"X"}]"#, r#""X","title":"Y"}]"#),
+            (r#""default":"X""#, r#""default":"Y""#),
+        ] {
+            assert!(
+                same(&properties.replacen(read.0, read.1, 1), "X"),
+                "{read:?}"
+            );
+        }
+        for answered in [
+            (r#""enum":["X"]"#, r#""enum":["Y"]"#),
+            (r#""const":"X""#, r#""const":"Y""#),
+            (r#""X":{"type""#, r#""Y":{"type""#),
+            (r#"{"title":{"#, r#"{"other":{"#),
+        ] {
+            let changed = properties.replacen(answered.0, answered.1, 1);
+            assert!(!same(&changed, "X"), "{answered:?}");
+        }
+        assert!(!same(properties, "Y"));
+        let renamed = before.as_str().replacen(r#"{"k""#, r#"{"l""#, 1);
+        let renamed = Json::parse(Bytes::from(renamed), &Limits::UPSTREAM).unwrap();
+        assert!(!ask_the_same(&before, &renamed, Questions::Requests));
     }
 
     #[test]

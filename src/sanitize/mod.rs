@@ -37,7 +37,7 @@ mod verdict;
 mod views;
 mod work;
 
-pub use asking::{Questions, host_of};
+pub use asking::{Questions, ask_the_same, host_of};
 pub use class::Class;
 pub use engine::Sanitizer;
 pub use hit::{Detector, Hit};

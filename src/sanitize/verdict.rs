@@ -78,7 +78,7 @@ pub enum Verdict {
 pub struct Blocked {
     /// The stable word for `data.reason`: `content_blocked`, or `scan_budget`.
     pub reason: &'static str,
-    /// The class word of what was found, or `scan_budget`, `integrity`.
+    /// The class word of what was found, or `scan_budget`, `requested_schema`, `integrity`.
     pub kind: &'static str,
     /// The rule, where one matched; [`MISFIT`] where what was found could be taken out, but not from there.
     pub rule: Option<Arc<str>>,

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: arguments and answers to questions are refused or sent as they came, never altered (SECURITY I1), and the
 //! upstream of a refused call is not contacted; everything an upstream says within a call is looked at before anything above
-//! sees it, events and errors included. Content that is clean is handed on as it is. Deliberately absent: what is looked for
+//! sees it, events and errors included; a question of which more would change than what people read of it is not asked. Content
+//! that is clean is handed on as it is. Deliberately absent: what is looked for
 //! and what becomes of it, which `sanitize` says.
 
 #[cfg(test)]
@@ -23,7 +24,8 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{UpstreamId, codes, meta},
     sanitize::{
-        Blocked, Blocks, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, rules::Actions,
+        Blocked, Blocks, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, ask_the_same,
+        rules::Actions,
     },
     stage::Permitted,
     tasks::{clock, look_through},
@@ -327,11 +329,17 @@ impl Watch {
             blocks: reading.blocks,
             sealed: self.sealed,
         };
-        timed(&self.trail, || {
+        let verdict = timed(&self.trail, || {
             look_through(value.len(), || {
                 self.sanitizer.look_after(value, &subject, tail)
             })
-        })
+        });
+        if let Verdict::Changed(changed, _) = &verdict
+            && !ask_the_same(value, changed, reading.questions)
+        {
+            return Verdict::Blocked(Blocked::whole("requested_schema"));
+        }
+        verdict
     }
 
     fn event(&self, event: Event, tails: &mut Tails) -> Event {

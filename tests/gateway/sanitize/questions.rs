@@ -171,3 +171,25 @@ async fn no_form_asks_for_a_secret() {
     let fine = asked(&form("city")).await.value();
     assert_eq!(fine["resultType"], "input_required");
 }
+
+#[tokio::test]
+async fn a_form_whose_answer_would_go_back_under_other_names_is_not_asked() {
+    let form = |properties: &str| {
+        format!(
+            r#"{{"message":"Pick","requestedSchema":{{"type":"object","properties":{properties}}}}}"#
+        )
+    };
+    for properties in [
+        format!(r#"{{"{SECRET}":{{"type":"string"}}}}"#),
+        format!(r#"{{"n":{{"type":"string","enum":["{SECRET}","b"]}}}}"#),
+        format!(r#"{{"n":{{"type":"string","oneOf":[{{"const":"{SECRET}","title":"A"}}]}}}}"#),
+    ] {
+        let told = asked(&form(&properties)).await;
+        assert_eq!(told.tool_error(), "content_blocked", "{properties}");
+        assert!(!told.body.contains("redacted"), "{}", told.body);
+    }
+    let read = format!(r#"{{"n":{{"type":"string","title":"{SECRET}","enum":["b"]}}}}"#);
+    let asked = asked(&form(&read)).await.value();
+    let field = &asked["inputRequests"]["k"]["params"]["requestedSchema"]["properties"]["n"];
+    assert_eq!(field["title"], GONE);
+}
