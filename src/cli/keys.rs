@@ -122,13 +122,19 @@ enum Lifetime {
     For(Duration),
 }
 
+/// The longest that a key may count that is to end.
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
+
 fn lifetime(text: &str) -> Result<Lifetime, String> {
     if text == "never" {
         return Ok(Lifetime::Never);
     }
     let time = config::time(text).filter(|time| time.as_secs() > 0);
-    time.map(Lifetime::For)
-        .ok_or_else(|| "a whole number and `m`, `h` or `d`, such as `30d`; or `never`".to_owned())
+    match time {
+        Some(time) if time > LONGEST => Err("10 years at most; or `never`".to_owned()),
+        Some(time) => Ok(Lifetime::For(time)),
+        None => Err("a whole number and `m`, `h` or `d`, such as `30d`; or `never`".to_owned()),
+    }
 }
 
 /// Runs it.
@@ -438,6 +444,13 @@ mod tests {
         );
         assert!(lifetime("soon").is_err() && lifetime("0d").is_err());
         assert!(matches!(lifetime("30d"), Ok(Lifetime::For(_))));
+        assert!(matches!(lifetime("3650d"), Ok(Lifetime::For(_))));
+        for long in ["3661d", "99999999999d"] {
+            assert!(
+                lifetime(long).is_err_and(|why| why.contains("never")),
+                "{long}"
+            );
+        }
     }
 
     #[test]
