@@ -345,6 +345,39 @@ async fn what_one_tool_lacks_takes_nothing_from_the_others() {
     assert_eq!(client.call("github_u", "{}").await.text(), second);
 }
 
+// PROTOCOL F6
+#[tokio::test]
+async fn who_may_list_nothing_with_what_was_granted_is_asked_for_more_by_the_login() {
+    let server = LoginServer::start();
+    let tokens = server.teller();
+    let github = github(MODERN).closed().on("tools/list", move |heard| {
+        let shown = heard.header("authorization").unwrap_or_default();
+        let number = tokens()
+            .iter()
+            .position(|token| shown == format!("Bearer {token}"));
+        match number {
+            None => Play::Status(401),
+            Some(0) => Play::Status(403),
+            Some(_) => Play::Result(format!(r#"{{"tools":[{}]}}"#, tool("t"))),
+        }
+    });
+    let front = Front::of(&server, &github);
+    let gateway = front.gateway().start().await;
+    let client = gateway.client_able(MODERN, URLS).await;
+    front.challenges(r#"Bearer error="insufficient_scope", scope="write""#);
+    for scopes in ["read notes", "read notes write"] {
+        assert_eq!(client.tools().await, ["github_login"]);
+        let (link, _) = asked(&client.call("github_login", "{}").await);
+        // Logins of one principal are told apart by the second.
+        tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+        logs_in_for(&link, scopes).await;
+    }
+    let listed = client.tools().await;
+    assert!(listed.contains(&"github_t".to_owned()), "{listed:?}");
+    let text = client.call("github_t", "{}").await.text();
+    assert_eq!(text, format!("Bearer {}", server.tokens()[1]));
+}
+
 #[tokio::test]
 async fn scopes_that_are_written_down_are_all_that_is_asked_for() {
     let (server, github) = (LoginServer::start(), github(MODERN));
