@@ -13,11 +13,11 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     Legacy,
-    inquiries::{self, Inquiry},
+    inquiries::{self, Inquiry, Known},
     session::Session,
 };
 use crate::{
@@ -37,6 +37,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
 /// How long a server that waits for answers may take to ask.
 const ASKING: Duration = Duration::from_secs(5);
+/// How long a look waits for what comes of an answer: what is not answered is asked again at once.
+const ANSWERING: Duration = Duration::from_millis(500);
 /// How long telling the server that a task is not wanted any more may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -242,11 +244,28 @@ impl Legacy {
         let asks = |requests| with(state, "input_required", ("inputRequests", requests));
         let mut result = about(call, TaskOp::Result);
         result.deadline = call.deadline.min(Instant::now() + ASKING);
-        if let Some(requests) = self.inquiries.pending(&inquirer(call, route), |number| {
-            self.lot.holds(number, &result)
-        }) {
-            return Ok(asks(requests));
-        }
+        let task = inquirer(call, route);
+        let turn = match self.inquiries.seek(&task, &result, &self.lot) {
+            Known::Asked(requests) => return Ok(asks(requests)),
+            Known::Full => return Err(UpstreamError::Overloaded),
+            Known::Nothing(turn) => turn,
+            Known::Sought(sought) => {
+                let until = if sought.answering {
+                    call.deadline.min(Instant::now() + ANSWERING)
+                } else {
+                    result.deadline
+                };
+                // Whether that took too long shows in what is known.
+                drop(timeout_at(until, sought.over.cancelled()).await);
+                let held = |number| self.lot.holds(number, &result);
+                return Ok(match self.inquiries.pending(&task, held) {
+                    Some((_, requests)) => asks(requests),
+                    // What it asked has just been answered.
+                    None if sought.answering => goes_on(state),
+                    None => asks(Json::empty_object()),
+                });
+            }
+        };
         // Nothing was declared, so nothing can be asked that anybody could answer.
         if Offer::of(&call.caller).is_none() {
             return Ok(asks(Json::empty_object()));
@@ -264,50 +283,49 @@ impl Legacy {
         };
         if let Some(inquiry) = inquiry_of(ended(reply).await) {
             let requests = inquiry.requests.clone();
-            let task = inquirer(call, route);
-            self.inquiries.keep(task, inquiry, &self.lot);
+            turn.keep(inquiry);
             return Ok(asks(requests));
         }
-        // It went on meanwhile: the next look will tell.
-        let mut edits = Edits::new();
-        edits.set(state.root(), "status", Json::string("working"));
-        Ok(Outcome::Complete(state.splice(&edits)))
+        Ok(goes_on(state))
     }
 
     /// Takes answers to what a task asks. Those to keys that are not outstanding are ignored, and what comes of them shows
     /// when the task is looked at again.
     async fn updated(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
         let result = about(call, TaskOp::Result);
-        let held = |number| self.lot.holds(number, &result);
         let task = inquirer(call, route);
-        if self.inquiries.pending(&task, held).is_none() {
+        let held = |number| self.lot.holds(number, &result);
+        let brought = call.params.root().member("inputResponses");
+        let answered = self.inquiries.pending(&task, held).zip(brought);
+        let answered = answered.and_then(|((number, requests), brought)| {
+            Some((number, outstanding(&requests, &call.params.slice(brought))?))
+        });
+        let Some((number, answers)) = answered else {
             return self.acknowledged(call, route).await;
-        }
+        };
         // Before the question is taken: refused here, the answers can be brought again.
         let permit = self
             .terms
             .gate
             .enter(&call.caller.principal, call.deadline)
             .await?;
-        let (open, hold) = match self.inquiries.take(&task, held) {
-            Some(Inquiry { number, hold, .. }) => (self.lot.take(number, &result).await, hold),
-            None => (None, None),
-        };
-        let Some(open) = open else {
+        let Some((Inquiry { hold, .. }, turn)) = self.inquiries.take(&task, number) else {
             // Somebody else was quicker.
             drop(permit);
             return self.acknowledged(call, route).await;
         };
-        let responses = call.params.root().member("inputResponses");
+        let Some(open) = self.lot.take(number, &result).await else {
+            drop((permit, turn));
+            return self.acknowledged(call, route).await;
+        };
         let resumed = Call {
             resume: Some(Resume {
-                responses: responses.map(|responses| call.params.slice(responses)),
+                responses: Some(answers),
                 hold,
                 ..Resume::default()
             }),
             ..result
         };
-        let (inquiries, lot) = (Arc::clone(&self.inquiries), Arc::clone(&self.lot));
         // The answer is owed at once, and the task may take as long as it likes.
         self.terms.tasks.spawn(async move {
             let reply = match open.resume(&resumed, resumed.deadline, permit).await {
@@ -315,7 +333,7 @@ impl Legacy {
                 Err(error) => return tracing::debug!(%error, "a task could not be answered"),
             };
             if let Some(inquiry) = inquiry_of(ended(reply).await) {
-                inquiries.keep(task, inquiry, &lot);
+                turn.keep(inquiry);
             }
         });
         Ok(Outcome::Complete(Json::empty_object()))
@@ -426,6 +444,22 @@ fn acknowledged(outcome: Outcome) -> Outcome {
     }
 }
 
+/// The answers to what is asked, if there are any among what was brought.
+fn outstanding(requests: &Json, brought: &Json) -> Option<Json> {
+    let mut answers = false;
+    let mut edits = Edits::new();
+    let fate = |key: &str, _: Node<'_>| {
+        if requests.root().member(key).is_some() {
+            answers = true;
+            Fate::Keep
+        } else {
+            Fate::Remove
+        }
+    };
+    edits.members(brought.root(), fate, &[]);
+    answers.then(|| brought.splice(&edits))
+}
+
 /// What is to be kept of an outcome that asks.
 fn inquiry_of(outcome: Outcome) -> Option<Inquiry> {
     let Outcome::InputRequired(InputRequired {
@@ -495,6 +529,13 @@ fn with(state: &Json, status: &str, member: (&str, Json)) -> Outcome {
     };
     let mut edits = Edits::new();
     edits.members(state.root(), fate, &[member]);
+    Outcome::Complete(state.splice(&edits))
+}
+
+/// The state of a task that asked and goes on: what it is after that shows when it is looked at again.
+fn goes_on(state: &Json) -> Outcome {
+    let mut edits = Edits::new();
+    edits.set(state.root(), "status", Json::string("working"));
     Outcome::Complete(state.splice(&edits))
 }
 

@@ -3,6 +3,8 @@
 use super::*;
 use crate::call::TaskOp;
 
+/// A question of two, the other being [`ELICIT`].
+const SECOND: &str = r#"{"jsonrpc":"2.0","id":8,"method":"elicitation/create","params":{"message":"n","requestedSchema":{"type":"object","properties":{}}}}"#;
 const ASKS: &str = r#"{"taskId":"local","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttl":null}"#;
 
 /// A server whose one task asks, on the stream of its result, what is told there; its tools never answer.
@@ -25,18 +27,26 @@ fn about(op: TaskOp, params: &str) -> Call {
     }
 }
 
+/// What the task says of itself to whoever looks.
+async fn look(peer: &Arc<Legacy>) -> Json {
+    let look = peer.call(about(TaskOp::Get, r#"{"taskId":"h"}"#), a_route("local"));
+    json(&text(look.await))
+}
+
+/// The keys of what is asked in this state.
+fn keys(state: &Json) -> Vec<String> {
+    let asked = state.root().member("inputRequests").unwrap();
+    asked.members().map(|asked| asked.key.into()).collect()
+}
+
 /// Looks at the task while its server asks on the `nth` stream; the key of the question.
 async fn looked_at(transport: &Arc<Scripted>, peer: &Arc<Legacy>, nth: usize) -> String {
-    let look = peer.call(about(TaskOp::Get, r#"{"taskId":"h"}"#), a_route("local"));
     let speaking = async {
         transport.until_count("tasks/result", nth + 1).await;
         transport.tell(nth, ELICIT);
     };
-    let (reply, ()) = tokio::join!(look, speaking);
-    let state = json(&text(reply));
-    let asked = state.root().member("inputRequests").unwrap();
-    let question = asked.members().next().unwrap();
-    question.key.into_owned()
+    let (state, ()) = tokio::join!(look(peer), speaking);
+    keys(&state).remove(0)
 }
 
 async fn answered(peer: &Arc<Legacy>, key: &str) -> Result<Reply, UpstreamError> {
@@ -124,4 +134,83 @@ async fn a_task_that_there_is_no_room_to_listen_to_is_not_said_to_ask_nothing() 
     assert!(matches!(reply, Err(UpstreamError::Overloaded)), "{reply:?}");
     assert_eq!(transport.sent_of("tools/call").len(), 1);
     assert!(transport.sent_of("tasks/result").is_empty());
+}
+
+/// PROTOCOL D2b, D3: nobody said `cancel`.
+#[tokio::test(start_paused = true)]
+async fn looks_at_once_have_the_server_asked_once_and_nothing_answered() {
+    let (transport, peer) = asking(&an_address()).await;
+    let speaking = async {
+        transport.until_count("tasks/get", 3).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let streams = transport.sent_of("tasks/result").len();
+        (0..streams).for_each(|nth| transport.tell(nth, ELICIT));
+    };
+    let looks = async { tokio::join!(look(&peer), look(&peer), look(&peer)) };
+    let ((first, second, third), ()) = tokio::join!(looks, speaking);
+    assert_eq!(keys(&first).len(), 1);
+    assert_eq!(first.as_str(), second.as_str());
+    assert_eq!(first.as_str(), third.as_str());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(transport.sent_of("tasks/result").len(), 1);
+    assert_eq!(answers(&transport), Vec::<String>::new());
+    // Whoever looked first may be gone before the answer.
+    assert_eq!(text(answered(&peer, &keys(&second)[0]).await), "{}");
+    transport.until_count("", 1).await;
+    assert!(answers(&transport)[0].contains(r#""action":"accept""#));
+}
+
+/// A look that its caller lets go of leaves the question to the next.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_is_let_go_of_keeps_nobody_from_the_next() {
+    let (transport, peer) = asking(&an_address()).await;
+    let gone = tokio::time::timeout(Duration::from_secs(1), look(&peer)).await;
+    assert!(gone.is_err());
+    let key = looked_at(&transport, &peer, 1).await;
+    assert_eq!(text(answered(&peer, &key).await), "{}");
+    transport.until_count("", 1).await;
+    assert_eq!(answers(&transport).len(), 1);
+}
+
+/// PROTOCOL D3: answers to keys that are not outstanding are ignored.
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_another_key_leaves_the_question_where_it_is() {
+    let (transport, peer) = asking(&an_address()).await;
+    let key = looked_at(&transport, &peer, 0).await;
+    for other in ["other", "ask-1"] {
+        assert_eq!(text(answered(&peer, other).await), "{}");
+        assert_eq!(keys(&look(&peer).await), [key.as_str()]);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(transport.sent_of("tasks/result").len(), 1);
+    assert_eq!(answers(&transport), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_while_an_answer_is_brought_does_not_have_the_rest_asked_again() {
+    let (transport, peer) = asking(&an_address()).await;
+    let speaking = async {
+        transport.until_count("tasks/result", 1).await;
+        transport.tell(0, ELICIT);
+        transport.tell(0, SECOND);
+    };
+    let (state, ()) = tokio::join!(look(&peer), speaking);
+    let both = keys(&state);
+    assert_eq!(both.len(), 2);
+    // One of the two: the other is still asked, by the same key.
+    assert_eq!(text(answered(&peer, &both[0]).await), "{}");
+    assert_eq!(keys(&look(&peer).await), both[1..]);
+    // Both: whatever its server still says of it, it is not asked for what it asks again.
+    assert_eq!(text(answered(&peer, &both[1]).await), "{}");
+    let state = look(&peer).await;
+    let status = state.root().member("status").unwrap();
+    assert_eq!(status.as_str().as_deref(), Some("working"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(transport.sent_of("tasks/result").len(), 1);
+    let told = answers(&transport);
+    assert_eq!(told.len(), 2);
+    assert!(
+        told.iter()
+            .all(|told| told.contains(r#""action":"accept""#))
+    );
 }
