@@ -336,6 +336,9 @@ impl OpenCall {
             Ok(Heard::Happened(Happened::Ended(body))) => self.ended(StatusCode::OK, body),
             Ok(Heard::Ended(status, body)) => self.ended(status, body),
             Err(error) => {
+                if self.is_outlived() {
+                    self.questions.clear();
+                }
                 self.refuse_questions();
                 self.exchange.give_up().await;
                 Err(error)
@@ -518,8 +521,8 @@ impl OpenCall {
         }
     }
 
-    /// Ends a call whose caller does not answer: its questions are answered as a person who walked away would, and it is
-    /// cancelled. Returns when the server has been told, or cannot be.
+    /// Ends a call whose caller does not answer: its questions are answered as a person who walked away would, unless they can
+    /// be asked again, and it is cancelled. Returns when the server has been told, or cannot be.
     pub(super) async fn expire(mut self: Box<Self>) {
         // Nobody goes on with it, from here on and not only when the server has been told.
         self.meanwhile = None;
@@ -527,13 +530,15 @@ impl OpenCall {
         let line = Arc::clone(&self.session.line);
         let cancel = Ok(meta::object_of(&[("action", Json::string("cancel"))]));
         let error = Err(RpcError::new(codes::INTERNAL_ERROR, "nobody answered"));
-        let told = std::mem::take(&mut self.questions)
-            .into_iter()
-            .map(|question| {
-                let body = if question.elicits { &cancel } else { &error };
-                let line = &line;
-                async move { line.reply(&question.id, body).await }
-            });
+        let mut questions = std::mem::take(&mut self.questions);
+        if self.is_outlived() {
+            questions.clear();
+        }
+        let told = questions.into_iter().map(|question| {
+            let body = if question.elicits { &cancel } else { &error };
+            let line = &line;
+            async move { line.reply(&question.id, body).await }
+        });
         for told in join_all(told).await {
             if let Err(error) = told {
                 tracing::debug!(%error, "a server could not be told that nobody answers");
@@ -542,6 +547,12 @@ impl OpenCall {
         // Its seat, if it has one, is given up last: until then no other call of the session may be asked.
         self.exchange.give_up().await;
         drop(self.seat.take());
+    }
+
+    /// Whether it only reads what a task of its caller's comes to. The task goes on without it, and asks whoever reads next:
+    /// nothing is answered in the name of a person who may still come (PROTOCOL D3).
+    const fn is_outlived(&self) -> bool {
+        matches!(self.op, Op::Task(..))
     }
 
     /// Answers what is open with errors: the call it belonged to is over.

@@ -326,6 +326,11 @@ impl Unrolled {
                 () = ended.cancelled() => return (VecDeque::new(), Some(Next::End)),
                 Some((at, answer)) = round.open.next() => refused = !round.take(at, answer),
                 () = &mut late => {
+                    // A task asks whoever waits for its result next, and nothing is said in the name of a person who may still
+                    // come (PROTOCOL D3).
+                    if matches!(self.call.op, Op::Task(..)) {
+                        return (round.withdraw(), Some(Next::End));
+                    }
                     refused = round.questions.iter().any(|one| one.open && !one.elicits);
                     break;
                 }

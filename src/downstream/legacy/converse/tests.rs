@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    call::{Hold, Identity, Meanwhile, State},
+    call::{Hold, Identity, Meanwhile, State, TaskOp},
     downstream::Curfew,
     json::Limits,
     jsonrpc::{Frame, Message, Request, Response, RpcError, decode},
@@ -50,6 +50,10 @@ struct Scene {
 
 impl Scene {
     fn of(first: InputRequired, then: Vec<Outcome>, left: Duration) -> Self {
+        Self::about(Op::CallTool("t".into()), first, then, left)
+    }
+
+    fn about(op: Op, first: InputRequired, then: Vec<Outcome>, left: Duration) -> Self {
         let held = CancellationToken::new();
         let (meanwhile, told) = watch::channel(Meanwhile::default());
         let (aside, events) = mpsc::channel(8);
@@ -74,12 +78,7 @@ impl Scene {
         };
         let backing = LaneArc::new(Arc::new(backing));
         let session = Session::for_tests();
-        let call = session.call(
-            &Identity::anonymous(),
-            Op::CallTool("t".into()),
-            json(r#"{"name":"t"}"#),
-            left,
-        );
+        let call = session.call(&Identity::anonymous(), op, json(r#"{"name":"t"}"#), left);
         let kept = Kept {
             id: call.id,
             op: call.op.clone(),
@@ -174,6 +173,19 @@ async fn a_form_that_nobody_answers_is_cancelled_after_ten_minutes_and_the_clien
         [(Some(cancelled), State::Sealed("state".into()))]
     );
     assert!(!scene.answer(&question, Ok(Json::empty_object())), "late");
+}
+
+/// PROTOCOL D3: the task goes on without whoever waited for its result.
+#[tokio::test(start_paused = true)]
+async fn a_form_of_a_task_that_nobody_answers_is_taken_back_and_not_answered() {
+    let result = Op::Task(TaskOp::Result, "h".into());
+    let mut scene = Scene::about(result, required(FORM), vec![], MINUTE);
+    scene.question().await;
+    let before = Instant::now();
+    scene.withdrawn().await;
+    assert_eq!(before.elapsed(), PATIENCE);
+    assert!(matches!(scene.end().await, Err(Error::InputRefused)));
+    let_go_of(&scene);
 }
 
 #[tokio::test(start_paused = true)]

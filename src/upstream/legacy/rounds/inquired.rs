@@ -214,3 +214,32 @@ async fn a_look_while_an_answer_is_brought_does_not_have_the_rest_asked_again() 
             .all(|told| told.contains(r#""action":"accept""#))
     );
 }
+
+/// The task outlives whoever looks at it: its next reader is asked again (PROTOCOL D3).
+#[tokio::test(start_paused = true)]
+async fn nobody_answers_for_a_person_whose_task_goes_on() {
+    for way in ["stopping", "leaving", "waiting", "losing"] {
+        let (transport, peer) = asking(&an_address()).await;
+        let call = about(TaskOp::Get, r#"{"taskId":"h"}"#);
+        let speaking = async {
+            transport.until_count("tasks/result", 1).await;
+            transport.tell(0, ELICIT);
+        };
+        let (state, ()) = tokio::join!(peer.call(call.clone(), a_route("local")), speaking);
+        assert_eq!(keys(&json(&text(state))).len(), 1);
+        assert_eq!(peer.lot.len(), 1);
+        match way {
+            "stopping" => peer.close().await,
+            "leaving" => call.caller.affinity.ended.as_ref().unwrap().cancel(),
+            "waiting" => tokio::time::sleep(park::PATIENCE).await,
+            _ => transport.tell(0, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#),
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(answers(&transport), Vec::<String>::new(), "{way}");
+        assert_eq!(transport.sent_of("tasks/cancel").len(), 0);
+        assert_eq!(peer.lot.len(), usize::from(way == "losing"));
+        if way == "waiting" {
+            looked_at(&transport, &peer, 1).await;
+        }
+    }
+}
