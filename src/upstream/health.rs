@@ -148,6 +148,7 @@ impl Circuit {
             Err(
                 UpstreamError::Overloaded
                 | UpstreamError::Engaged
+                | UpstreamError::BadAnswer(_)
                 | UpstreamError::Timeout(WITH_OTHERS)
                 | UpstreamError::Unavailable {
                     reached: Reached::Unsent,

@@ -175,6 +175,10 @@ pub enum UpstreamError {
     /// again (PROTOCOL D2c, D7).
     #[error("the call that was to go on is no longer known")]
     OutcomeUnknown,
+    /// What a caller brings is no answer that a question of its task may have; the question's key, where it is about one. It
+    /// was not asked (SECURITY STATE-3).
+    #[error("an answer does not fit its question")]
+    BadAnswer(Option<Arc<str>>),
     /// A JSON-RPC error to one of our own requests (handshake, list).
     #[error("answered with error {}", in_words(.0))]
     Refused(RpcError),
@@ -257,6 +261,7 @@ impl UpstreamError {
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
+            | Self::BadAnswer(_)
             | Self::Refused(_) => None,
         }
     }
@@ -279,6 +284,7 @@ impl UpstreamError {
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
+            | Self::BadAnswer(_)
             | Self::Refused(_) => None,
         }
     }
@@ -299,6 +305,7 @@ impl UpstreamError {
             Self::Overloaded | Self::Engaged | Self::NoMemory => "overloaded",
             Self::NeedsCapabilities(_) | Self::CannotVisit => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
+            Self::BadAnswer(_) => "invalid_input_response",
         }
     }
 
@@ -370,6 +377,7 @@ impl UpstreamError {
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
+            | Self::BadAnswer(_)
             | Self::Refused(_) => false,
         }
     }
@@ -443,6 +451,7 @@ impl UpstreamError {
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
+            | Self::BadAnswer(_)
             | Self::Refused(_) => self.clone(),
         }
     }
@@ -471,6 +480,7 @@ impl UpstreamError {
             | Self::NeedsCapabilities(_)
             | Self::CannotVisit
             | Self::OutcomeUnknown
+            | Self::BadAnswer(_)
             | Self::Refused(_) => self.clone(),
         }
     }

@@ -26,7 +26,7 @@ pub(super) use words::content;
 
 use words::{
     CANNOT_APPROVE, CUT_OFF, NO_MEMORY, NOT_APPROVED, PANICKED, REFUSED, SESSION_ENDED,
-    SHUTTING_DOWN, arguments, describe, login, over, withheld,
+    SHUTTING_DOWN, arguments, bad_answer, describe, login, over, withheld,
 };
 
 /// A refusal as it goes out.
@@ -273,13 +273,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
         Error::BadAnswer { key } => (
             StatusCode::OK,
             codes::INVALID_PARAMS,
-            key.as_deref().map_or_else(
-                || "`inputResponses` is not an object".to_owned(),
-                |key| {
-                    let key = key.escape_debug();
-                    format!("the answer to input `{key}` is not one that was asked for")
-                },
-            ),
+            bad_answer(key.as_deref()),
         ),
         Error::InputRefused => (StatusCode::OK, codes::INPUT_REFUSED, REFUSED.to_owned()),
         Error::LoginNeeded(needed) => (StatusCode::OK, codes::LOGIN_REQUIRED, login(needed)),
@@ -445,6 +439,7 @@ const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
             codes::UPSTREAM_UNAVAILABLE
         }
         UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
+        UpstreamError::BadAnswer(_) => codes::INVALID_PARAMS,
         UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
         | UpstreamError::Status(_)

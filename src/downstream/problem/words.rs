@@ -174,6 +174,7 @@ pub(super) fn describe(from: &FromUpstream) -> String {
         UpstreamError::OutcomeUnknown => format!(
             "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
         ),
+        UpstreamError::BadAnswer(key) => bad_answer(key.as_deref()),
         UpstreamError::CannotVisit => format!(
             "the server `{upstream}` wants its user to open a URL in a browser first, and this client cannot open URLs: its revision of the protocol has no words for that"
         ),
@@ -200,6 +201,17 @@ fn no_credential(upstream: &UpstreamId, error: &CredentialError) -> String {
             "the gateway could not get a credential for the server `{upstream}`; its operator must look"
         ),
     }
+}
+
+/// That the answer to the question of this key does not fit it; without one, that what was brought holds no answers at all.
+pub(super) fn bad_answer(key: Option<&str>) -> String {
+    key.map_or_else(
+        || "`inputResponses` is not an object".to_owned(),
+        |key| {
+            let key = key.escape_debug();
+            format!("the answer to input `{key}` is not one that was asked for")
+        },
+    )
 }
 
 /// That a server is not available, what became of the call, and when to try again where that is known.

@@ -149,7 +149,9 @@ const fn from_upstream(error: &UpstreamError) -> End {
         | UpstreamError::Redirect => End::Unavailable,
         UpstreamError::Timeout(_) => End::Timeout,
         UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => End::Shed,
-        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => End::Invalid,
+        UpstreamError::NeedsCapabilities(_)
+        | UpstreamError::CannotVisit
+        | UpstreamError::BadAnswer(_) => End::Invalid,
         UpstreamError::Undeclared(_) => End::ProtocolError,
         UpstreamError::Protocol(_)
         | UpstreamError::Status(_)

@@ -43,6 +43,10 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
             codes::INTERNAL_ERROR,
             "the upstream wants its user to open a URL, and this client cannot open URLs",
         ),
+        UpstreamError::BadAnswer(_) => (
+            codes::INVALID_PARAMS,
+            "an answer is not one that was asked for",
+        ),
         UpstreamError::Auth(_) => (
             codes::UPSTREAM_AUTH,
             "the upstream refused the gateway's credential",

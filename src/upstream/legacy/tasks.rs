@@ -27,7 +27,8 @@ use crate::{
     catalog::Route,
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
-    protocol::{codes, extensions, meta, methods},
+    protocol::{ClientCapabilities, codes, extensions, meta, methods},
+    resume::{Asked, Bounds},
     upstream::{Peer, UpstreamError, asking::Offer, exchange, params::Wish},
 };
 
@@ -296,10 +297,14 @@ impl Legacy {
         let task = inquirer(call, route);
         let held = |number| self.lot.holds(number, &result);
         let brought = call.params.root().member("inputResponses");
-        let answered = self.inquiries.pending(&task, held).zip(brought);
-        let answered = answered.and_then(|((number, requests), brought)| {
-            Some((number, outstanding(&requests, &call.params.slice(brought))?))
-        });
+        let answered = match self.inquiries.pending(&task, held).zip(brought) {
+            Some(((number, requests), brought)) => {
+                let bounds = &self.terms.peer.asking;
+                let answers = outstanding(&requests, &call.params.slice(brought), bounds)?;
+                answers.map(|answers| (number, answers))
+            }
+            None => None,
+        };
         let Some((number, answers)) = answered else {
             return self.acknowledged(call, route).await;
         };
@@ -444,20 +449,24 @@ fn acknowledged(outcome: Outcome) -> Outcome {
     }
 }
 
-/// The answers to what is asked, if there are any among what was brought.
-fn outstanding(requests: &Json, brought: &Json) -> Option<Json> {
-    let mut answers = false;
-    let mut edits = Edits::new();
-    let fate = |key: &str, _: Node<'_>| {
-        if requests.root().member(key).is_some() {
-            answers = true;
-            Fate::Keep
-        } else {
-            Fate::Remove
-        }
-    };
-    edits.members(brought.root(), fate, &[]);
-    answers.then(|| brought.splice(&edits))
+/// The answers to what is asked, if there are any among what was brought. What it was asked for when it was, its caller need not
+/// declare again.
+///
+/// # Errors
+/// [`UpstreamError::BadAnswer`] for one that its question may not have (SECURITY STATE-3).
+fn outstanding(
+    requests: &Json,
+    brought: &Json,
+    bounds: &Bounds,
+) -> Result<Option<Json>, UpstreamError> {
+    let anything = ClientCapabilities::read(Offer::LISTING.json());
+    let anything = anything.unwrap_or(ClientCapabilities::NONE);
+    let asked = Asked::of(requests, &anything, bounds);
+    let asked = asked.map_err(|fault| UpstreamError::Protocol(fault.to_string()))?;
+    let answers = asked.answers(brought);
+    let answers = answers.map_err(|bad| UpstreamError::BadAnswer(bad.key.map(Into::into)))?;
+    let any = answers.root().members().next().is_some();
+    Ok(any.then_some(answers))
 }
 
 /// What is to be kept of an outcome that asks.

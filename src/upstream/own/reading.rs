@@ -311,6 +311,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::NeedsCapabilities(_)
         | UpstreamError::CannotVisit
         | UpstreamError::OutcomeUnknown
+        | UpstreamError::BadAnswer(_)
         | UpstreamError::Refused(_) => false,
     }
 }

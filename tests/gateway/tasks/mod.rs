@@ -1,5 +1,6 @@
 //! Tasks, in both designs and across them (PROTOCOL D3): handles of our own, and the honest answer where there is none.
 
+mod answered;
 mod asked;
 mod killing;
 mod watching;
