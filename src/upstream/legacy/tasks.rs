@@ -36,6 +36,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(1);
 /// The bounds of what a server may say.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+/// How many looks at a task that is waited for may bring no answer, one after the other, before it is given up.
+const MISSED: u32 = 5;
 /// How long a server that waits for answers may take to ask.
 const ASKING: Duration = Duration::from_secs(5);
 /// How long a look waits for what comes of an answer: what is not answered is asked again at once.
@@ -186,17 +188,43 @@ impl Legacy {
                 }
                 _ => return Err(UpstreamError::Protocol("a task in no known state".into())),
             }
-            let pause = pause(&state);
-            if Instant::now() + pause >= call.deadline {
-                return Err(UpstreamError::Timeout("call"));
-            }
-            sleep(pause).await;
-            let outcome = self.state(call, &route).await?;
+            let outcome = self.next_state(call, &route, pause(&state)).await?;
             let Outcome::Complete(next) = outcome else {
                 unwanted.heed(&outcome);
                 return Ok(Reply::Done(outcome));
             };
             state = next;
+        }
+    }
+
+    /// The state of a task after a pause. What becomes of the task does not hang on one look at it: where a look brings no
+    /// answer, there are others, further and further apart.
+    async fn next_state(
+        &self,
+        call: &Call,
+        route: &Route,
+        mut pause: Duration,
+    ) -> Result<Outcome, UpstreamError> {
+        let mut missed = 0;
+        loop {
+            if Instant::now() + pause >= call.deadline {
+                return Err(UpstreamError::Timeout("call"));
+            }
+            sleep(pause).await;
+            let look = self.state(call, route).await;
+            let may_pass = match &look {
+                Ok(Outcome::Lost(_)) => true,
+                // A process that is gone has taken its tasks along.
+                Err(UpstreamError::Unavailable { .. } | UpstreamError::Timeout(_)) => {
+                    self.wire.streamable
+                }
+                Ok(_) | Err(_) => false,
+            };
+            if !may_pass || missed == MISSED {
+                return look;
+            }
+            missed += 1;
+            pause = (pause * 2).min(PAUSES.1);
         }
     }
 

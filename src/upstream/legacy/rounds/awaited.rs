@@ -64,6 +64,82 @@ async fn a_task_whose_caller_does_not_come_back_is_cancelled_with_the_call() {
     assert_eq!(peer.lot.len(), 0);
 }
 
+/// A server whose tool is a task at work, and which answers looks at it so, one after the other and the last one ever after.
+async fn at_work(looks: Vec<Play>) -> (Arc<Scripted>, Arc<Legacy>) {
+    let mut looked = 0;
+    let (transport, mut peer) = over_http(&an_address(), move |sent| match sent.method.as_str() {
+        "tools/call" => result(TASK.replace("input_required", "working")),
+        "tasks/get" => {
+            let look = looks.get(looked).or(looks.last()).unwrap();
+            looked += 1;
+            look.clone()
+        }
+        "tasks/result" => result(r#"{"n":1}"#),
+        _ => result("{}"),
+    })
+    .await;
+    peer.has_tasks = true;
+    (transport, Arc::new(peer))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_waited_for_outlives_looks_at_it_that_bring_no_answer() {
+    let state = |status: &str| {
+        let state =
+            r#"{"taskId":"local","status":"now","createdAt":"c","lastUpdatedAt":"l","ttl":null}"#;
+        result(state.replace("now", status))
+    };
+    let cut = Play::Stream(
+        vec![(
+            0,
+            note("notifications/message", r#"{"level":"error","data":1}"#),
+        )],
+        false,
+    );
+    let looks = vec![
+        Play::Status(503),
+        cut,
+        Play::Status(503),
+        state("working"),
+        Play::Fail(UpstreamError::Timeout("silence")),
+        state("completed"),
+    ];
+    let (transport, peer) = at_work(looks).await;
+    assert_eq!(
+        text(peer.call(able("k"), only_as_a_task()).await),
+        r#"{"n":1}"#
+    );
+    assert_eq!(transport.sent_of("tasks/get").len(), 6);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(transport.sent_of("tasks/cancel").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_waited_for_is_given_up_when_its_server_stays_away_or_says_no() {
+    let (transport, peer) = at_work(vec![Play::Status(503)]).await;
+    let began = Instant::now();
+    let call = Call {
+        deadline: began + Duration::from_secs(3600),
+        ..able("k")
+    };
+    let reply = peer.call(call, only_as_a_task()).await;
+    assert!(
+        matches!(reply, Err(UpstreamError::Unavailable { .. })),
+        "{reply:?}"
+    );
+    assert_eq!(transport.sent_of("tasks/get").len(), 6);
+    assert!(began.elapsed() > Duration::from_secs(30) && began.elapsed() < Duration::from_secs(60));
+    is_cancelled(&transport).await;
+    // An error of its own is an answer.
+    let (transport, peer) = at_work(vec![Play::Error(200, -32603, "")]).await;
+    let reply = peer.call(able("k"), only_as_a_task()).await;
+    assert!(
+        matches!(reply, Ok(Reply::Done(Outcome::Failed(_)))),
+        "{reply:?}"
+    );
+    assert_eq!(transport.sent_of("tasks/get").len(), 1);
+}
+
 /// While the session can still be spoken on.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_asked_is_cancelled_before_the_session_of_its_caller_is_left() {
