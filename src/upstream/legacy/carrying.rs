@@ -14,7 +14,7 @@ use super::{
     tasks::{Plan, Unwanted},
 };
 use crate::{
-    call::{Call, LogLevel, Op, Reply, ReplyStream, State},
+    call::{Call, LogLevel, Op, Reply, ReplyStream, State, TaskOp},
     catalog::Route,
     json::Json,
     protocol::{meta, methods},
@@ -177,7 +177,7 @@ impl Legacy {
             return Ok(reply);
         }
         slot.forget(&session);
-        if matches!(call.op, Op::CallTool(_) | Op::Task(..)) {
+        if matches!(call.op, Op::CallTool(_) | Op::Task(TaskOp::Update, _)) {
             return Err(UpstreamError::forgotten(
                 "its session had ended; a tool call is not repeated",
             ));

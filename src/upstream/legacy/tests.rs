@@ -44,7 +44,7 @@ pub(super) async fn over_http(
     spec: &UpstreamSpec,
     mut script: impl FnMut(&Sent) -> Play + Send + 'static,
 ) -> (Arc<Scripted>, Legacy) {
-    let mut sessions = ["s0", "s1", "s2", "s3"].into_iter();
+    let mut sessions = ["s0", "s1", "s2", "s3", "s4", "s5"].into_iter();
     let transport = Scripted::new(move |sent| match sent.method.as_str() {
         "initialize" => Play::Session(sessions.next().unwrap(), greeting("2025-06-18")),
         "notifications/initialized" => Play::Status(202),

@@ -136,6 +136,25 @@ async fn a_task_that_there_is_no_room_to_listen_to_is_not_said_to_ask_nothing() 
     assert!(transport.sent_of("tasks/result").is_empty());
 }
 
+/// PROTOCOL D6: what is said twice does nothing twice.
+#[tokio::test]
+async fn what_is_asked_of_a_task_is_asked_again_where_its_session_was_forgotten() {
+    let over = ASKS.replace("input_required", "completed");
+    let (transport, peer) = over_http(&an_address(), move |sent| {
+        let session = sent.header("mcp-session-id").unwrap();
+        match (sent.method.as_str(), session) {
+            ("tasks/get", "s1") | ("tasks/result", "s2") => Play::Status(404),
+            ("tasks/get", _) => result(over.clone()),
+            _ => result(r#"{"n":1}"#),
+        }
+    })
+    .await;
+    let state = look(&Arc::new(peer)).await;
+    let found = state.root().member("result").unwrap();
+    assert_eq!(found.raw(), r#"{"n":1}"#);
+    assert_eq!(transport.sent_of("initialize").len(), 4);
+}
+
 /// PROTOCOL D2b, D3: nobody said `cancel`.
 #[tokio::test(start_paused = true)]
 async fn looks_at_once_have_the_server_asked_once_and_nothing_answered() {
