@@ -270,12 +270,20 @@ impl Legacy {
         route: &Route,
         state: &Json,
     ) -> Result<Outcome, UpstreamError> {
-        let asks = |requests| with(state, "input_required", ("inputRequests", requests));
+        let offer = Offer::of(&call.caller);
+        let asks = |requests: &Json| {
+            let requests = offered(requests, offer);
+            with(state, "input_required", ("inputRequests", requests))
+        };
+        // Nothing was declared, so nothing can be asked that anybody could answer.
+        if offer.is_none() {
+            return Ok(asks(&Json::empty_object()));
+        }
         let mut result = about(call, TaskOp::Result);
         result.deadline = call.deadline.min(Instant::now() + ASKING);
         let task = inquirer(call, route);
         let turn = match self.inquiries.seek(&task, &result, &self.lot) {
-            Known::Asked(requests) => return Ok(asks(requests)),
+            Known::Asked(requests) => return Ok(asks(&requests)),
             Known::Full => return Err(UpstreamError::Overloaded),
             Known::Nothing(turn) => turn,
             Known::Sought(sought) => {
@@ -288,32 +296,28 @@ impl Legacy {
                 drop(timeout_at(until, sought.over.cancelled()).await);
                 let held = |number| self.lot.holds(number, &result);
                 return Ok(match self.inquiries.pending(&task, held) {
-                    Some((_, requests)) => asks(requests),
+                    Some((_, requests)) => asks(&requests),
                     // What it asked has just been answered.
                     None if sought.answering => goes_on(state),
-                    None => asks(Json::empty_object()),
+                    None => asks(&Json::empty_object()),
                 });
             }
         };
-        // Nothing was declared, so nothing can be asked that anybody could answer.
-        if Offer::of(&call.caller).is_none() {
-            return Ok(asks(Json::empty_object()));
-        }
         let reply = match self.once(&result, route, Plan::None).await {
             // It has not asked on this stream, perhaps because it has on another.
             Err(UpstreamError::Timeout(_) | UpstreamError::Engaged) => {
-                return Ok(asks(Json::empty_object()));
+                return Ok(asks(&Json::empty_object()));
             }
             // Others are being asked on its pipe. Where there are no turns, there was no room.
             Err(UpstreamError::Overloaded) if !self.carries_all() => {
-                return Ok(asks(Json::empty_object()));
+                return Ok(asks(&Json::empty_object()));
             }
             reply => reply?,
         };
         if let Some(inquiry) = inquiry_of(ended(reply).await) {
             let requests = inquiry.requests.clone();
             turn.keep(inquiry);
-            return Ok(asks(requests));
+            return Ok(asks(&requests));
         }
         Ok(goes_on(state))
     }
@@ -475,6 +479,21 @@ fn acknowledged(outcome: Outcome) -> Outcome {
     } else {
         outcome
     }
+}
+
+/// What is asked, without what may not be asked of whoever looks: each look declares for itself (SECURITY STATE-3).
+fn offered(requests: &Json, offer: Offer) -> Json {
+    let fate = |_: &str, request: Node<'_>| {
+        let method = request.member("method").and_then(Node::as_str);
+        let method = method.unwrap_or_default();
+        match offer.allows(&method, request.member("params")) {
+            Ok(()) => Fate::Keep,
+            Err(_) => Fate::Remove,
+        }
+    };
+    let mut edits = Edits::new();
+    edits.members(requests.root(), fate, &[]);
+    requests.splice(&edits)
 }
 
 /// The answers to what is asked, if there are any among what was brought. What it was asked for when it was, its caller need not

@@ -155,6 +155,34 @@ async fn what_is_asked_of_a_task_is_asked_again_where_its_session_was_forgotten(
     assert_eq!(transport.sent_of("initialize").len(), 4);
 }
 
+/// SECURITY STATE-3: each look declares for itself what may be asked.
+#[tokio::test(start_paused = true)]
+async fn what_a_task_asks_is_told_to_who_declared_that_and_the_rest_waits() {
+    let (transport, peer) = asking(&an_address()).await;
+    let speaking = async {
+        transport.until_count("tasks/result", 1).await;
+        transport.tell(0, ELICIT);
+        transport.tell(0, ROOTS);
+    };
+    let (state, ()) = tokio::join!(look(&peer), speaking);
+    let both = keys(&state);
+    for (declared, told) in [
+        (r#"{"roots":{}}"#, &both[1..]),
+        (r#"{"elicitation":{"url":{}}}"#, &both[2..]),
+        ("{}", &both[2..]),
+        (r#"{"elicitation":{},"roots":{}}"#, &both[..]),
+    ] {
+        let call = Call {
+            caller: able_to("k", declared).caller,
+            ..about(TaskOp::Get, r#"{"taskId":"h"}"#)
+        };
+        let state = json(&text(peer.call(call, a_route("local")).await));
+        assert_eq!(keys(&state), told, "{declared}");
+    }
+    assert_eq!(transport.sent_of("tasks/result").len(), 1);
+    assert_eq!(answers(&transport), Vec::<String>::new());
+}
+
 /// PROTOCOL D2b, D3: nobody said `cancel`.
 #[tokio::test(start_paused = true)]
 async fn looks_at_once_have_the_server_asked_once_and_nothing_answered() {
