@@ -17,7 +17,7 @@ use super::{Error, Missing, Parts, Wrap};
 use crate::{
     call::{Caller, Op, Outcome, Reference, Reply, ReplyStream, Step, TaskOp},
     catalog::Route,
-    json::{Edits, Json, Node},
+    json::{Edits, Json, Kind, Node},
     jsonrpc::RpcError,
     protocol::{
         UpstreamId, codes,
@@ -193,7 +193,7 @@ impl Wrap<Box<Permitted>> for Handles {
                     Step::Event(event) => Step::Event(event),
                     Step::Outcome(outcome) => {
                         // Once an event has gone out a refusal can only be an outcome.
-                        Step::Outcome(mark.outcome(outcome).unwrap_or_else(|_| unknown()))
+                        Step::Outcome(mark.outcome(outcome).unwrap_or_else(|error| late(&error)))
                     }
                 });
                 Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
@@ -219,6 +219,9 @@ impl Mark {
                 Outcome::Complete(result) | Outcome::Task(result),
             ) => Ok(Outcome::Complete(match op {
                 TaskOp::Get => {
+                    if caller.revision.features().task_extension {
+                        sound(&result).map_err(|what| broken(&route.upstream, what))?;
+                    }
                     askable(&result, caller, &route.upstream, asking)?;
                     stamped(named(&result, handle), *approval)
                 }
@@ -275,6 +278,32 @@ fn stamped(result: Json, approval: Option<Reference>) -> Json {
     }
 }
 
+/// Whether a state is one that the extension has, with what belongs to it (SECURITY EGR-11).
+///
+/// # Errors
+/// What is wrong with it.
+fn sound(state: &Json) -> Result<(), &'static str> {
+    let root = state.root();
+    let holds = |key| {
+        let held = root.member(key);
+        held.is_some_and(|held| held.kind() == Kind::Object)
+    };
+    let status = root.member("status").and_then(Node::as_str);
+    match status.as_deref() {
+        Some("completed") if !holds("result") => Err("a task that has completed without a result"),
+        Some("input_required") if !holds("inputRequests") => Err("a task that asks for nothing"),
+        Some("working" | "input_required" | "completed" | "failed" | "cancelled") => Ok(()),
+        _ => Err("a task in no known state"),
+    }
+}
+
+fn broken(upstream: &UpstreamId, what: impl ToString) -> Error {
+    Error::Upstream(FromUpstream {
+        upstream: upstream.clone(),
+        error: UpstreamError::Protocol(what.to_string()),
+    })
+}
+
 /// Whether a task asks for nothing but what its caller declared (SECURITY STATE-3).
 fn askable(
     state: &Json,
@@ -285,14 +314,10 @@ fn askable(
     let Some(requests) = state.root().member("inputRequests") else {
         return Ok(());
     };
-    let fault = match Asked::of(&state.slice(requests), &caller.capabilities, bounds) {
-        Ok(_) => return Ok(()),
-        Err(fault) => fault,
-    };
-    Err(Error::Upstream(FromUpstream {
-        upstream: upstream.clone(),
-        error: UpstreamError::Protocol(fault.to_string()),
-    }))
+    match Asked::of(&state.slice(requests), &caller.capabilities, bounds) {
+        Ok(_) => Ok(()),
+        Err(fault) => Err(broken(upstream, fault)),
+    }
 }
 
 /// A task's state under its handle. Results without a task in them stay as they are.
@@ -315,6 +340,13 @@ fn failed(mut error: RpcError, handle: &str, local: &str, op: TaskOp) -> Result<
     Ok(Outcome::Failed(error))
 }
 
-fn unknown() -> Outcome {
-    Outcome::Failed(RpcError::new(codes::INVALID_PARAMS, "no such task"))
+/// A refusal after events have gone out. That a state is broken says nothing of whether there is such a task.
+fn late(error: &Error) -> Outcome {
+    if !matches!(error, Error::Upstream(_)) {
+        return Outcome::Failed(RpcError::new(codes::INVALID_PARAMS, "no such task"));
+    }
+    Outcome::Lost(RpcError {
+        data: Some(meta::object_of(&[("reason", Json::string(error.reason()))])),
+        ..RpcError::new(codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+    })
 }

@@ -2,6 +2,7 @@
 
 mod answered;
 mod asked;
+mod broken;
 mod killing;
 mod watching;
 
