@@ -234,9 +234,12 @@ impl OpenCall {
             let line = &self.session.line;
             let sent = join_all(answers.iter().map(|(id, body)| line.reply(id, body)));
             for answer in sent.await {
-                if let Answer::Status(head) = answer.map_err(UpstreamError::of_a_call_under_way)?
-                    && !head.status.is_success()
-                {
+                // Whether or not a message says why, it has not taken the answer.
+                let (Answer::Status(head)
+                | Answer::Accepted(head)
+                | Answer::One(head, _)
+                | Answer::Stream(head, _)) = answer.map_err(UpstreamError::of_a_call_under_way)?;
+                if !head.status.is_success() {
                     if head.status == StatusCode::NOT_FOUND {
                         self.slot.forget(&self.session);
                     }

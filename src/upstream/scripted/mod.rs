@@ -380,12 +380,9 @@ impl Transport for Scripted {
         self.news.notify_waiters();
         let Some(id) = out.id else {
             let play = (self.script.lock().unwrap())(&sent);
-            let status = if let Play::Status(status) = play {
-                status
-            } else {
-                202
-            };
-            return self.answer(Play::Status(status), "");
+            let refuses = matches!(play, Play::Status(_) | Play::Error(..));
+            let play = if refuses { play } else { Play::Status(202) };
+            return self.answer(play, "null");
         };
         let play = (self.script.lock().unwrap())(&sent);
         let answer = self.answer(play, id.as_str());

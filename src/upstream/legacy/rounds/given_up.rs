@@ -142,27 +142,31 @@ async fn a_process_that_dies_while_its_caller_is_asked_leaves_an_unknown_outcome
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_session_that_is_told_an_answer_ends_the_call_and_is_opened_again_for_the_next() {
-    let (transport, peer) = over_http(&an_address(), |sent| match sent.method.as_str() {
-        "tools/call" => Play::Open,
-        _ => Play::Status(404),
-    })
-    .await;
-    let peer = Arc::new(peer);
-    let call = able("k");
-    let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
-    // Responses get the status that the script says.
-    let reply = peer.call(
-        again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#),
-        a_route("t"),
-    );
-    assert!(reply.await.is_err());
-    let done = last("{}");
-    assert_eq!(
-        text(begun(&transport, &peer, call, 1, &[&done]).await),
-        "{}"
-    );
-    assert_eq!(transport.sent_of("initialize").len(), 3);
-    assert_eq!(transport.sent_of("tools/call").len(), 2);
+    // With a message, or without.
+    for refused in [Play::Status(404), Play::Error(404, -32001, "")] {
+        let (transport, peer) = over_http(&an_address(), move |sent| match sent.method.as_str() {
+            "tools/call" => Play::Open,
+            _ => refused.clone(),
+        })
+        .await;
+        let peer = Arc::new(peer);
+        let call = able("k");
+        let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+        // Responses get the status that the script says.
+        let reply = peer.call(
+            again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#),
+            a_route("t"),
+        );
+        let reply = tokio::time::timeout(Duration::from_secs(1), reply).await;
+        assert!(matches!(reply, Ok(Err(_))));
+        let done = last("{}");
+        assert_eq!(
+            text(begun(&transport, &peer, call, 1, &[&done]).await),
+            "{}"
+        );
+        assert_eq!(transport.sent_of("initialize").len(), 3);
+        assert_eq!(transport.sent_of("tools/call").len(), 2);
+    }
 }
 
 #[tokio::test(start_paused = true)]
