@@ -10,14 +10,15 @@
 //! question of its call; for the extension it stands in the state, and is kept until the answers come.
 //! Deliberately absent: progress of a task after it was made.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     Legacy,
     inquiries::{self, Inquiry, Known},
+    open::OpenCall,
     session::Session,
 };
 use crate::{
@@ -29,7 +30,7 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{ClientCapabilities, codes, extensions, meta, methods},
     resume::{Asked, Bounds},
-    upstream::{Peer, UpstreamError, asking::Offer, exchange, params::Wish},
+    upstream::{Peer, UpstreamError, asking::Offer, exchange, params::Wish, terms::Share},
 };
 
 /// How often a task that is waited for is looked at when its server does not say.
@@ -363,13 +364,24 @@ impl Legacy {
             }),
             ..result
         };
+        let (inquiries, lot) = (Arc::clone(&self.inquiries), Arc::clone(&self.lot));
         // The answer is owed at once, and the task may take as long as it likes.
         self.terms.tasks.spawn(async move {
-            let reply = match open.resume(&resumed, resumed.deadline, permit).await {
-                Ok(reply) => reply,
-                Err(error) => return tracing::debug!(%error, "a task could not be answered"),
+            let mut next = pin!(asked_next(open, &resumed, permit));
+            let (turn, inquiry) = match timeout(ASKING, &mut next).await {
+                Ok(inquiry) => (Some(turn), inquiry),
+                // Should its server still want answers, whoever looks may have it asked: these may not have come to it.
+                Err(_elapsed) => {
+                    drop(turn);
+                    let inquiry = next.await;
+                    let free = match inquiries.seek(&task, &resumed, &lot) {
+                        Known::Nothing(turn) => Some(turn),
+                        Known::Asked(_) | Known::Sought(_) | Known::Full => None,
+                    };
+                    (free, inquiry)
+                }
             };
-            if let Some(inquiry) = inquiry_of(ended(reply).await) {
+            if let (Some(turn), Some(inquiry)) = (turn, inquiry) {
                 turn.keep(inquiry);
             }
         });
@@ -514,6 +526,17 @@ fn outstanding(
     let answers = answers.map_err(|bad| UpstreamError::BadAnswer(bad.key.map(Into::into)))?;
     let any = answers.root().members().next().is_some();
     Ok(any.then_some(answers))
+}
+
+/// What a task asks once it has the answers that `resumed` brings, if it does.
+async fn asked_next(open: Box<OpenCall>, resumed: &Call, permit: Share) -> Option<Inquiry> {
+    match open.resume(resumed, resumed.deadline, permit).await {
+        Ok(reply) => inquiry_of(ended(reply).await),
+        Err(error) => {
+            tracing::debug!(%error, "a task could not be answered");
+            None
+        }
+    }
 }
 
 /// What is to be kept of an outcome that asks.

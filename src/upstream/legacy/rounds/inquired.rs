@@ -262,6 +262,23 @@ async fn a_look_while_an_answer_is_brought_does_not_have_the_rest_asked_again() 
     );
 }
 
+/// Its server may not have had them.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_still_asks_long_after_its_answers_is_asked_again() {
+    let (transport, peer) = asking(&an_address()).await;
+    let key = looked_at(&transport, &peer, 0).await;
+    assert_eq!(text(answered(&peer, &key).await), "{}");
+    transport.until_count("", 1).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let again = looked_at(&transport, &peer, 1).await;
+    assert_ne!(key, again);
+    // What is asked on the stream that was answered has been asked on the other, and is not answered for anybody.
+    transport.tell(0, SECOND);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(keys(&look(&peer).await), [again]);
+    assert_eq!(answers(&transport).len(), 1);
+}
+
 /// The task outlives whoever looks at it: its next reader is asked again (PROTOCOL D3).
 #[tokio::test(start_paused = true)]
 async fn nobody_answers_for_a_person_whose_task_goes_on() {
