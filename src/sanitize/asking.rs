@@ -102,6 +102,10 @@ fn same_names<'a>(before: Option<Node<'a>>, after: Option<Node<'a>>) -> bool {
     before.eq(after)
 }
 
+fn are(kind: Kind, was: Node<'_>, is: Node<'_>) -> bool {
+    was.kind() == kind && is.kind() == kind
+}
+
 fn is_same_schema<'a>(before: Node<'a>, after: Node<'a>) -> bool {
     if before.kind() != Kind::Object || after.kind() != Kind::Object {
         return before.raw() == after.raw();
@@ -112,7 +116,7 @@ fn is_same_schema<'a>(before: Node<'a>, after: Node<'a>) -> bool {
             match &*key {
                 // What people read, and what is filled in for them to change.
                 "title" | "description" | "enumNames" | "default" => true,
-                "properties" => {
+                "properties" if are(Kind::Object, was, is) => {
                     same_names(Some(was), Some(is))
                         && was
                             .members()
@@ -120,7 +124,7 @@ fn is_same_schema<'a>(before: Node<'a>, after: Node<'a>) -> bool {
                             .all(|(was, is)| is_same_schema(was.value, is.value))
                 }
                 "items" => is_same_schema(was, is),
-                "oneOf" | "anyOf" => {
+                "oneOf" | "anyOf" if are(Kind::Array, was, is) => {
                     was.elements().count() == is.elements().count()
                         && was
                             .elements()

@@ -88,18 +88,28 @@ pub(super) fn is_asked_for(description: &str) -> bool {
     } else {
         words(description)
     };
-    let named = PHRASES.iter().chain(&ANYWHERE).chain(&SPOKEN);
-    let first = named.filter_map(|name| Some((holds(&words, name)?, name.len())));
-    let Some((at, length)) = first.min() else {
-        return false;
+    let first = |names: &[&str]| {
+        let found = names
+            .iter()
+            .filter_map(|name| Some((holds(&words, name)?, name.len())));
+        found.min()
     };
-    let before: Vec<&str> = words[..at].split_whitespace().collect();
-    let mut behind = words[at + length..].split_whitespace();
-    let next = behind.find(|word| !PART.contains(word));
-    before.len() <= BEFORE
-        && before.first().is_none_or(|word| FIRST.contains(word))
-        && !before.iter().any(|word| NOT.contains(word))
-        && next.is_none_or(|word| NEXT.contains(&word))
+    let is_value = |(at, length): (usize, usize)| {
+        let before = words[..at].split_whitespace();
+        let before: Vec<&str> = before.filter(|word| *word != SLASH).collect();
+        let mut behind = words[at + length..].split_whitespace();
+        let next = behind.find(|word| !PART.contains(word));
+        before.len() <= BEFORE
+            && before.first().is_none_or(|word| FIRST.contains(word))
+            && !before.iter().any(|word| NOT.contains(word))
+            && next.is_none_or(|word| NEXT.contains(&word))
+    };
+    // Beside one of the short ones stands what else it may be: `Your OTP or password`.
+    let names = [
+        first(&PHRASES).into_iter().chain(first(&ANYWHERE)).min(),
+        first(&SPOKEN),
+    ];
+    names.into_iter().flatten().any(is_value)
 }
 
 /// Where these words begin in others, as whole words.
@@ -249,6 +259,11 @@ mod tests {
             "your OTP code / credit card number CVV",
             "Your credit card number",
             "Enter the CVV of your card",
+            "Enter your OTP or password",
+            "Your SSN or password",
+            "The OTP account password",
+            "Your e-mail/username and password",
+            "/ Your password",
         ] {
             assert!(is_asked_for(asks), "{asks}");
         }
