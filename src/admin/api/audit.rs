@@ -51,11 +51,7 @@ pub(in crate::admin) const SEARCH: &[Parameter] = &[
     CURSOR,
     LIMIT,
     Parameter::maybe("since", Shape::Time, "Not before this time."),
-    Parameter::maybe(
-        "until",
-        Shape::Time,
-        "Before this time, which is not before `since`.",
-    ),
+    Parameter::maybe("until", Shape::Time, "Before this time."),
     PRINCIPAL,
     UPSTREAM,
     NAME,
@@ -139,7 +135,6 @@ pub(in crate::admin) struct Record {
 
 pub(in crate::admin) fn search(asked: Asked) -> Answer {
     let started = reader(&asked).and_then(|reader| {
-        in_order(&asked.query)?;
         let before = asked.query.after_number()?.unwrap_or(u64::MAX);
         Ok((asked.bench.searches.begin(asked.role)?, reader, before))
     });
@@ -235,17 +230,6 @@ fn unreadable(error: &io::Error) -> Problem {
         "audit_unavailable",
         "the log cannot be read",
     )
-}
-
-/// Whether there is any time between the two that are asked for: a slip is told from what is not there.
-fn in_order(query: &Query) -> Result<(), Problem> {
-    match (query.text("since"), query.text("until")) {
-        (Some(since), Some(until)) if since > until => Err(Problem::bad_request(
-            "bad_parameter",
-            "`until` is before `since`",
-        )),
-        (_, _) => Ok(()),
-    }
 }
 
 fn filter(query: &Query) -> Filter {
@@ -436,13 +420,8 @@ mod tests {
 
     #[test]
     fn what_no_record_can_be_is_refused_and_not_looked_for() {
-        for text in [
-            "outcome=okay",
-            "event=calls",
-            "since=2026-11-22T00:00:00Z&until=2026-11-21T23:59:59Z",
-        ] {
-            let query = Query::parse(Some(text), SEARCH);
-            let problem = query.and_then(|query| in_order(&query)).unwrap_err();
+        for text in ["outcome=okay", "event=calls"] {
+            let problem = Query::parse(Some(text), SEARCH).unwrap_err();
             assert_eq!(
                 (problem.status.as_u16(), problem.reason),
                 (400, "bad_parameter"),
@@ -452,10 +431,10 @@ mod tests {
         for text in ["outcome=okay", "event=calls"] {
             assert!(Query::parse(Some(text), FOLLOW).is_err(), "{text}");
         }
-        let same = "since=2026-11-22T00:00:00Z&until=2026-11-22T01:00:00%2B01:00";
-        for text in [same, "outcome=tool_error&event=call", "event=retention"] {
-            let query = Query::parse(Some(text), SEARCH).unwrap();
-            in_order(&query).unwrap();
+        // Between these there is nothing, which is no fault of the question's.
+        let none = "since=2026-11-22T00:00:00Z&until=2026-11-21T23:59:59Z";
+        for text in [none, "outcome=tool_error&event=call", "event=retention"] {
+            Query::parse(Some(text), SEARCH).unwrap();
         }
     }
 
