@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use super::App;
 use crate::{
     call::{Call, Identity, Reply},
+    catalog::Reason,
     connect::Connections,
     protocol::{Revision, UpstreamId, methods::ListKind, names::Scope},
     stack::{self, Upstreams},
@@ -88,11 +89,10 @@ impl App {
                 reports: reports
                     .map(|report| {
                         let (kind, reason) = (report.kind.member(), &report.reason);
-                        match &*report.name {
-                            // Of many, that there are more.
-                            "" => format!("{kind}: {reason}"),
-                            name => format!("{kind} `{name}`: {reason}"),
+                        if matches!(reason, Reason::More(_)) {
+                            return format!("{kind}: {reason}");
                         }
+                        format!("{kind} `{}`: {reason}", report.name)
                     })
                     .collect(),
             })
