@@ -335,21 +335,22 @@ impl UpstreamError {
 
     /// What it means for a call that was sent long before: what became of that nobody knows.
     pub(in crate::upstream) fn of_a_call_under_way(self) -> Self {
-        // What it did not take was not that call.
-        if self.says_unsent() || self.is_busy() {
+        // What was not sent, or not taken, was not that call.
+        if self.says_unsent() || self.says_not_taken() {
             Self::OutcomeUnknown
         } else {
             self
         }
     }
 
-    const fn is_busy(&self) -> bool {
+    const fn says_not_taken(&self) -> bool {
         matches!(
             self,
             Self::Unavailable {
-                reached: Reached::Busy,
+                reached: Reached::Busy | Reached::Forgotten,
                 ..
-            }
+            } | Self::Overloaded
+                | Self::Engaged
         )
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Exchange {
     over: bool,
     wants: Wants,
     frames: Option<Frames>,
+    /// Whether progress was heard: whoever tells of it tells until it has ended.
+    progresses: bool,
     permit: Option<Share>,
     watched: Option<Box<Watched>>,
     /// What was used up by sending it, and by nothing before.
@@ -122,6 +124,7 @@ impl Exchange {
             over: true,
             wants,
             frames: None,
+            progresses: false,
             permit: None,
             watched: None,
             staked: None,
@@ -347,13 +350,15 @@ impl Exchange {
 
     async fn heard(&mut self) -> Result<Happened, UpstreamError> {
         loop {
-            // Over HTTP the transport counts the bytes, keep-alive comments among them; here only frames are seen.
+            // Over HTTP the transport counts the bytes, keep-alive comments among them; here only frames are seen, and who says
+            // something once need not go on.
             let silence = Instant::now() + self.line.terms.timeouts.silence;
-            let (until, what) = if silence < self.deadline && !self.line.wire.streamable {
-                (silence, "silence")
-            } else {
-                (self.deadline, "call")
-            };
+            let (until, what) =
+                if self.progresses && silence < self.deadline && !self.line.wire.streamable {
+                    (silence, "silence")
+                } else {
+                    (self.deadline, "call")
+                };
             let Some(frames) = &mut self.frames else {
                 return Err(UpstreamError::Protocol("answered without frames".into()));
             };
@@ -375,10 +380,12 @@ impl Exchange {
                 Some(Ok(Frame::Response(response))) => {
                     return self.take(response).map(Happened::Ended);
                 }
-                Some(Ok(Frame::Notification(notification))) => match self.noted(notification) {
-                    Some(happened) => return Ok(happened),
-                    None => continue,
-                },
+                Some(Ok(Frame::Notification(notification))) => {
+                    self.progresses |= &*notification.method == methods::PROGRESS;
+                    if let Some(happened) = self.noted(notification) {
+                        return Ok(happened);
+                    }
+                }
                 Some(Ok(Frame::Request(request))) => match self.line.era {
                     Era::Legacy if self.wants.relays => return Ok(Happened::Asked(request)),
                     Era::Legacy => self.line.answer(&request).await,

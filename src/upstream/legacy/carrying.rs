@@ -282,7 +282,11 @@ impl Legacy {
         let wants = going.wants(&session, log);
         // Waiting for a person must not cost a share of work, so the turn comes first.
         let turn = if wants.relays {
-            Some(session.turn(deadline).await?)
+            // What runs already has been at work, and is worth waiting for.
+            Some(match &going.unwanted {
+                Some(_) => session.desk.turn(deadline).await?,
+                None => session.turn(deadline).await?,
+            })
         } else {
             None
         };

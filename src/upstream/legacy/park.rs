@@ -138,6 +138,7 @@ async fn wait(
     unwanted: CancellationToken,
 ) {
     let until = Instant::now() + PATIENCE;
+    let mut asking = Some(asking);
     let gone = call.session().gone.clone();
     let owner = call.about().0.affinity.ended.clone();
     let taker = loop {
@@ -148,6 +149,10 @@ async fn wait(
             }
         };
         let over = call.is_over();
+        if over {
+            // Nobody is waited for any more, and others may be asked.
+            asking = None;
+        }
         tokio::select! {
             biased;
             taker = &mut taken => break taker.ok(),

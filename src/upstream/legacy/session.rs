@@ -23,7 +23,7 @@ use crate::{
     call::{Identity, LogLevel, ServerCard},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, RpcError, encode},
-    metrics,
+    metrics::{self, Bound},
     protocol::{Era, Revision, meta, methods, mirror},
     tasks::{Tasks, clock},
     upstream::{
@@ -40,6 +40,8 @@ use crate::{
 
 /// How long telling the server of the end may take.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// The shortest time after which it is looked whether somebody is asked.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// How long somebody else's answer is waited for, where no queue says how long a call waits.
 const QUEUED: Duration = Duration::from_secs(2);
 /// How long a server may take to agree to a log level. A call waits for it.
@@ -217,13 +219,20 @@ impl Session {
     /// # Errors
     /// [`UpstreamError::Engaged`] while somebody is asked; else as [`Desk::turn`].
     pub(super) async fn turn(&self, deadline: Instant) -> Result<Share, UpstreamError> {
-        let patience = self.line.terms.gate.patience().unwrap_or(QUEUED);
+        let patience = self
+            .line
+            .terms
+            .gate
+            .patience()
+            .unwrap_or(QUEUED)
+            .max(SHORTEST);
         let mut turn = pin!(self.desk.turn(deadline));
         loop {
             if let Ok(turn) = timeout(patience, turn.as_mut()).await {
                 return turn;
             }
             if self.asking.lasts() >= patience {
+                metrics::reached(Bound::QueueTime);
                 return Err(UpstreamError::Engaged);
             }
         }

@@ -70,6 +70,17 @@ pub(super) async fn on_pipes(
     isolation: Isolation,
     script: impl Fn(usize, &Sent) -> Play + Send + Sync + Clone + 'static,
 ) -> (Arc<Processes>, Legacy) {
+    let spec = UpstreamSpec {
+        isolation,
+        ..a_pipe()
+    };
+    on_pipes_of(spec, script).await
+}
+
+pub(super) async fn on_pipes_of(
+    spec: UpstreamSpec,
+    script: impl Fn(usize, &Sent) -> Play + Send + Sync + Clone + 'static,
+) -> (Arc<Processes>, Legacy) {
     let processes = Processes::new(move |number, _| {
         let script = script.clone();
         Scripted::new(move |sent| match sent.method.as_str() {
@@ -77,10 +88,6 @@ pub(super) async fn on_pipes(
             _ => script(number, sent),
         })
     });
-    let spec = UpstreamSpec {
-        isolation,
-        ..a_pipe()
-    };
     let terms = terms(&spec);
     let transport = processes.connect(HttpTransport::Auto).await.unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
@@ -92,7 +99,7 @@ pub(super) async fn on_pipes(
     let opener = Opener::Own(connector, HttpTransport::Auto);
     (
         processes,
-        Legacy::new(first, opener, NEWEST, isolation, &terms),
+        Legacy::new(first, opener, NEWEST, spec.isolation, &terms),
     )
 }
 

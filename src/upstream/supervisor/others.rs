@@ -561,9 +561,38 @@ async fn a_server_that_is_moved_to_the_other_http_transport_is_spoken_to_on_that
     assert!(by(&upstream, "ana").await.is_ok());
     assert_eq!(sink.count(), 2);
     assert_eq!(upstream.status().revision, Some(Revision::V2025_11_25));
-    let asked = [HttpTransport::Streamable, HttpTransport::Sse];
-    assert_eq!(processes.asked()[1..3], asked);
-    assert_eq!(closed(&processes)[..3], [1, 1, 0]);
+    // First whether it is of the other era by now, then everything.
+    let asked = [
+        HttpTransport::Streamable,
+        HttpTransport::Streamable,
+        HttpTransport::Sse,
+    ];
+    assert_eq!(processes.asked()[1..4], asked);
+    assert_eq!(closed(&processes)[..4], [1, 1, 1, 0]);
+}
+
+/// A wrong argument is answered by some as the other era answers a request that does not describe itself.
+#[tokio::test(start_paused = true)]
+async fn who_answers_errors_as_the_other_era_does_is_asked_for_no_second_handshake() {
+    let processes = serving(|number, sent| match sent.method.as_str() {
+        "tools/call" => Play::Error(400, -32602, ""),
+        "server/discover" => Play::Error(400, -32600, ""),
+        "initialize" if number > 0 => Play::Error(400, -32600, ""),
+        _ => of_the_older_era(sent),
+    });
+    let (_sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    for _ in 0..60 {
+        assert!(
+            by(&upstream, "ana").await.is_ok(),
+            "it is the server's own error"
+        );
+        sleep(Duration::from_secs(1)).await;
+    }
+    let made = processes.made();
+    assert!(made.len() > 2, "there was doubt");
+    let handshakes = made[1..].iter().map(|one| one.sent_of("initialize").len());
+    assert_eq!(handshakes.sum::<usize>(), 0);
 }
 
 /// Two servers of two eras may stand behind one address.

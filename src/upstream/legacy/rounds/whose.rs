@@ -1,6 +1,7 @@
 //! Whose question it is, what may be asked, and who shares a session.
 
-use super::*;
+use super::{super::tests::on_pipes_of, *};
+use crate::upstream::{scripted::a_pipe, spec::Timeouts};
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused_and_reaches_nobody() {
@@ -164,6 +165,72 @@ async fn a_slow_call_is_waited_for_on_a_pipe_and_a_person_no_longer_than_in_any_
     assert!(matches!(third.await, Err(UpstreamError::Engaged)));
     assert_eq!(began.elapsed(), Duration::from_secs(2));
     assert_eq!(pipe.sent_of("tools/call").len(), 1);
+}
+
+/// SECURITY 6: what is said on a pipe is no sign of life of a call; whoever tells of progress goes on telling.
+#[tokio::test(start_paused = true)]
+async fn who_asked_or_logged_on_a_pipe_may_work_in_silence_and_who_tells_of_progress_may_not() {
+    let spec = UpstreamSpec {
+        isolation: Isolation::Session,
+        timeouts: Timeouts {
+            call: Duration::from_secs(600),
+            ..Timeouts::default()
+        },
+        ..a_pipe()
+    };
+    let (processes, peer) = on_pipes_of(spec, |_, sent| match sent.method.as_str() {
+        "tools/call" => Play::Open,
+        _ => Play::Status(202),
+    })
+    .await;
+    let peer = Arc::new(peer);
+    let log =
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$id,"progress":1}}"#;
+    for (nth, tells) in [(0, false), (1, true)] {
+        let call = peer.call(able("k"), a_route("t"));
+        let speaking = async {
+            while processes.made().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            let pipe = processes.made().remove(1);
+            pipe.until_count("tools/call", nth + 1).await;
+            pipe.say(log);
+            if tells {
+                pipe.tell(nth, progress);
+            }
+            tokio::time::sleep(Duration::from_secs(200)).await;
+            pipe.tell(nth, &last("{}"));
+        };
+        let (reply, ()) = tokio::join!(call, speaking);
+        if tells {
+            assert!(
+                matches!(reply, Err(UpstreamError::Timeout("silence"))),
+                "{reply:?}"
+            );
+        } else {
+            assert_eq!(text(reply), "{}");
+        }
+    }
+}
+
+/// Who is not waited for any more, because the server has answered without them, keeps nobody from waiting for a call at work.
+#[tokio::test(start_paused = true)]
+async fn behind_a_call_at_work_others_wait_though_somebody_still_looks_at_a_question_that_is_over()
+{
+    let (processes, peer) = on_own_pipes().await;
+    let (pipe, first) = asked_on_own_pipe(&processes, &peer, able("k")).await;
+    let _kept = asked(first);
+    pipe.tell(0, &last("{}"));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let mut second = peer.call(able("k"), a_route("t"));
+    let working = tokio::time::timeout(Duration::from_secs(1), second.as_mut());
+    assert!(working.await.is_err());
+    let mut third = peer.call(able("k"), a_route("t"));
+    let waiting = tokio::time::timeout(Duration::from_secs(20), third.as_mut());
+    assert!(waiting.await.is_err(), "it waits for the one at work");
+    pipe.tell(1, &last("{}"));
+    assert_eq!(text(second.await), "{}");
 }
 
 #[tokio::test(start_paused = true)]

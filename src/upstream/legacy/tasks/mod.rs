@@ -143,6 +143,18 @@ impl Legacy {
         let Outcome::Task(task) = outcome else {
             return Ok(Reply::Done(outcome));
         };
+        // The tool runs: whatever becomes of what is asked about it, it is not told as not sent.
+        let result = self.result_of(task, call, route).await;
+        result.map_err(UpstreamError::of_a_call_under_way)
+    }
+
+    /// Waits for the result of a task that runs the tool of `call`.
+    async fn result_of(
+        &self,
+        task: Json,
+        call: &Call,
+        route: &Route,
+    ) -> Result<Reply, UpstreamError> {
         let local = id(&task)?;
         let session = self
             .session(
@@ -207,6 +219,7 @@ impl Legacy {
                 Err(UpstreamError::Unavailable { .. } | UpstreamError::Timeout(_)) => {
                     self.wire.streamable
                 }
+                Err(UpstreamError::Overloaded | UpstreamError::Engaged) => true,
                 Ok(_) | Err(_) => false,
             };
             if !may_pass || missed == MISSED {

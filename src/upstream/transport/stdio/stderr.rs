@@ -121,12 +121,12 @@ impl Stderr {
         let mut piece = vec![0; 8 << 10];
         let mut line = Vec::new();
         let (mut since, mut read) = (Instant::now(), 0);
-        let mut gap = None;
+        let mut gap: Option<Gap> = None;
         loop {
             let length = tokio::select! {
                 biased;
                 length = pipe.read(&mut piece) => length,
-                () = sleep_until(since + PERIOD), if gap.is_some() => {
+                () = sleep_until(since + PERIOD), if gap.as_ref().is_some_and(|gap| gap.bytes > 0) => {
                     // It has gone quiet, and what is missing is told where it is missing.
                     self.close(&mut gap, upstream);
                     (since, read) = (Instant::now(), 0);
