@@ -62,7 +62,6 @@ pub fn starter_policies(operator: Option<&str>) -> [(&'static str, String); 4] {
     ]
 }
 
-/// A text without control characters as Cedar and YAML both spell it.
 /// A policy of one line that permits this user everything, for whoever has policies already.
 pub fn permit_line(operator: &str) -> String {
     format!(
@@ -71,6 +70,7 @@ pub fn permit_line(operator: &str) -> String {
     )
 }
 
+/// A text without control characters as Cedar and YAML both spell it.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
