@@ -80,6 +80,8 @@ pub(super) struct Findings {
     pub(super) problems: Vec<Problem>,
     /// Values whose references lead nowhere: nothing more can be said about them.
     pub(super) unresolved: Vec<Place>,
+    /// What was left out whole for a problem with one of its keys, as [`Problem::path`] has it.
+    pub(super) left_out: Vec<String>,
     /// Whether a gateway is to serve by it, or somebody asks whether one could: then certificates have to be good still.
     pub(super) serves: bool,
 }
@@ -139,7 +141,7 @@ impl Findings {
     }
 
     /// Whether nothing is wrong with what stands at any of these places, with what is in it, with what it is in, or with a file as
-    /// a whole. A place is keys as [`Problem::path`] has them, and `*` for any.
+    /// a whole, and nothing of that was left out. A place is keys as [`Problem::path`] has them, and `*` for any.
     pub(super) fn spares(&self, places: &[&str]) -> bool {
         let touches = |path: &str| {
             // What of an included file is missing nobody knows.
@@ -157,6 +159,7 @@ impl Findings {
             };
             everything || places.iter().any(|place| meets(place))
         };
-        !self.problems.iter().any(|problem| touches(&problem.path))
+        let wrong = self.problems.iter().map(|problem| &problem.path);
+        !wrong.chain(&self.left_out).any(|path| touches(path))
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn read<T: for<'de> Deserialize<'de> + Default>(
         let mut path = path;
         if fault.around {
             drop(path.pop());
+            findings.left_out.push(written(&path));
         }
         tree.strike(&path);
         struck.push(path);

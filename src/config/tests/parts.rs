@@ -69,6 +69,11 @@ fn what_is_wrong_with_a_needed_part_or_a_whole_file_stops_everybody() {
         ),
         ("upstreams: { a: 7 }", "upstreams.*.url"),
         ("upstreams: [a]", "upstreams.*.url"),
+        // It may be a login, by a kind that is none.
+        (
+            "upstreams: { a: { url: 'https://a.example/mcp', auth: { authorisation_code: {} } } }",
+            "upstreams.*.auth.authorization_code.client_id",
+        ),
     ] {
         assert!(parts(yaml, &[needed]).is_err(), "{yaml}");
     }
