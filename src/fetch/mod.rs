@@ -322,6 +322,12 @@ pub enum FetchError {
     /// No connection, or one that broke.
     #[error("unavailable: {0}")]
     Unavailable(String),
+    /// What answers there proves by no certificate that it is who was asked, or does not speak TLS with us at all.
+    #[error("no TLS with it: {0}")]
+    Untrusted(String),
+    /// Its name stands for no address, or for more than anybody looks at.
+    #[error("the name has no address, or too many")]
+    Addresses,
     /// Answered without success.
     #[error("answered with HTTP {0}")]
     Status(u16),
@@ -346,6 +352,8 @@ impl FetchError {
             Self::Status(status) => says_later(*status),
             Self::Address(_)
             | Self::NotPublic
+            | Self::Untrusted(_)
+            | Self::Addresses
             | Self::Redirect
             | Self::TooLarge(_)
             | Self::NotJson

@@ -11,9 +11,7 @@ const MAX: usize = 32;
 /// address and a private one is no mistake (SECURITY EGR-4).
 pub(super) fn check(trust: Trust, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, FetchError> {
     if found.is_empty() || found.len() > MAX {
-        return Err(FetchError::unavailable(
-            "the name has no address, or too many",
-        ));
+        return Err(FetchError::Addresses);
     }
     match trust {
         Trust::Configured => Ok(found),
@@ -180,7 +178,9 @@ mod tests {
         );
         assert_eq!(check(Trust::Configured, mixed.clone()), Ok(mixed));
         let public = all(&["1.1.1.1:443", "[2606:4700::1111]:443"]);
-        assert_eq!(check(Trust::Discovered, public.clone()), Ok(public));
-        assert!(check(Trust::Discovered, Vec::new()).is_err());
+        assert_eq!(check(Trust::Discovered, public.clone()), Ok(public.clone()));
+        for found in [Vec::new(), vec![public[0]; MAX + 1]] {
+            assert_eq!(check(Trust::Discovered, found), Err(FetchError::Addresses));
+        }
     }
 }

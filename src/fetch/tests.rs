@@ -263,9 +263,31 @@ async fn egr_9_a_certificate_must_chain_to_the_roots_and_name_the_host() {
     ] {
         let fetched = fetch(fetcher(ca), host).await;
         assert!(
-            matches!(fetched, Err(FetchError::Unavailable(_))),
+            matches!(&fetched, Err(error @ FetchError::Untrusted(_)) if !error.is_passing()),
             "{fetched:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_breaks_may_pass_and_what_speaks_no_tls_does_not() {
+    for (says, passes) in [
+        (&b""[..], true),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", false),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = configured(&format!("https://{}/", listener.local_addr().unwrap()));
+        let answering = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut part = [0; 4_096];
+            drop(stream.read(&mut part).await);
+            drop(stream.write_all(says).await);
+            drop(stream.shutdown().await);
+        };
+        let fetcher = Fetcher::new(None).unwrap();
+        let (fetched, ()) = tokio::join!(fetcher.document(&at, 100), answering);
+        let error = fetched.unwrap_err();
+        assert_eq!(error.is_passing(), passes, "{error}");
     }
 }
 

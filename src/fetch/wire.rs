@@ -1,6 +1,6 @@
 //! One exchange over one connection, which ends with it.
 
-use std::{collections::VecDeque, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes};
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -87,8 +87,18 @@ pub(super) async fn encrypt(
     let stream = TlsConnector::from(Arc::clone(config))
         .connect(name, tcp)
         .await
-        .map_err(FetchError::unavailable)?;
+        .map_err(|cause| not_encrypted(&cause))?;
     Ok(Box::new(stream))
+}
+
+/// What TLS refuses is refused again in a moment; a connection that only broke may hold the next time.
+fn not_encrypted(cause: &io::Error) -> FetchError {
+    let inner = cause.get_ref();
+    if inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+        FetchError::Untrusted(cause.to_string())
+    } else {
+        FetchError::unavailable(cause)
+    }
 }
 
 /// What differs from one request to another.

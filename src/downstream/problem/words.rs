@@ -322,6 +322,8 @@ mod tests {
         for error in [
             CredentialError::Fetch(FetchError::Status(404)),
             CredentialError::Fetch(FetchError::NotJson),
+            CredentialError::Fetch(FetchError::Untrusted("x".into())),
+            CredentialError::Fetch(FetchError::Addresses),
             CredentialError::Connection("x".into()),
         ] {
             assert!(told(error).ends_with("its operator must look"));
