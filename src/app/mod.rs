@@ -195,7 +195,11 @@ impl App {
             connections.clone().map(|all| (all, tasks.child())),
         ));
         for id in plan.connect.accounts.keys() {
-            publisher.publish(id, Contribution::default());
+            let not_tried = Contribution {
+                awaited: true,
+                ..Contribution::default()
+            };
+            publisher.publish(id, not_tried);
         }
         let sink: Arc<dyn Sink> = publisher;
         let start = |spec: &crate::upstream::spec::UpstreamSpec| {

@@ -171,7 +171,7 @@ fn assign(
     let mut held = still_held(parts, kind, old);
     let ids: Vec<_> = parts.iter().map(|part| part.id().clone()).collect();
     let unread: Vec<_> = parts.iter().map(Part::is_unread).collect();
-    let awaited = parts.iter().position(|part| part.contribution.is_none());
+    let awaited = parts.iter().position(Part::is_awaited);
     // For now alone: who only is remembered to have had a name holds none against whoever stands before it and comes later.
     let mut claims = Held::new();
     for (rank, part) in parts.iter_mut().enumerate() {

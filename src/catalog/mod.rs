@@ -366,6 +366,8 @@ pub struct Contribution {
     pub withheld: Withheld,
     /// Whether the upstream is away now, so that what is known of it is stale.
     pub away: bool,
+    /// Whether it only holds the place of an upstream that nobody has tried to reach yet.
+    pub awaited: bool,
     /// When its lists were read: the oldest of them. `None` keeps clients from keeping them.
     pub read_at: Option<Instant>,
 }
@@ -407,6 +409,7 @@ impl Contribution {
     /// Whether both offer the same, whenever they were read.
     pub fn offers_the_same(&self, other: &Self) -> bool {
         self.away == other.away
+            && self.awaited == other.awaited
             && self.login == other.login
             && self.withheld == other.withheld
             && self.card == other.card

@@ -120,6 +120,11 @@ impl Part {
             .is_none_or(|contribution| contribution.away || contribution.card.is_none())
     }
 
+    /// Whether nobody knows yet whether it is there: a login may stand in for it meanwhile.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.contribution.as_ref().is_none_or(|it| it.awaited)
+    }
+
     /// The way to what it calls `local`.
     pub(super) fn route(&self, local: String) -> Route {
         Route {

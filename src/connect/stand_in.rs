@@ -70,7 +70,12 @@ impl Connections {
         standing.known = known.clone();
         let was_alone = std::mem::replace(&mut standing.alone, known.card.is_none());
         if standing.alone {
-            return (alone(upstream), None);
+            let awaited = known.awaited;
+            let alone = Contribution {
+                awaited,
+                ..alone(upstream)
+            };
+            return (alone, None);
         }
         let called = std::mem::take(&mut standing.called);
         let began = (was_alone && called).then(|| Instant::now() + LINGER);
@@ -304,6 +309,22 @@ mod tests {
         assert!(!is_login(&connections, LOGIN));
         assert_eq!(names(&offer(offering(&["a"])).0), ["a"]);
         assert_eq!(names(&offer(Contribution::default()).0), [LOGIN]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_holds_the_place_of_an_upstream_that_nobody_has_tried_yet_is_known_as_that() {
+        let connections = connections();
+        let not_tried = Contribution {
+            awaited: true,
+            ..Contribution::default()
+        };
+        let (first, _) = connections.stand_in(&github(), not_tried);
+        assert_eq!(names(&first), [LOGIN]);
+        let (tried, _) = connections.stand_in(&github(), Contribution::default());
+        assert_eq!(names(&tried), [LOGIN]);
+        assert!(first.awaited && !tried.awaited);
+        // Else the second is not taken for news.
+        assert!(!first.offers_the_same(&tried));
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{
     super::{
-        Reason,
+        Login, Reason,
         rules::{Pins, Validation},
     },
     *,
@@ -268,6 +268,42 @@ fn cat_1_what_is_not_approved_takes_no_name_from_whoever_stands_first_and_is_not
     );
     let route = both.listed(&Scope::All, ListKind::Resources, uri);
     assert_eq!(route.map(|route| &route.upstream), Some(&id("one")));
+}
+
+#[test]
+fn cat_1_a_login_that_stands_in_for_whoever_nobody_has_tried_yet_gives_no_web_uri_away() {
+    let rules = rules(&[("one", "one"), ("two", "two")]);
+    let uri = "https://a.test/x";
+    let offers = || brings(ListKind::Resources, &[resource(uri)]);
+    let stands_in = |awaited| Contribution {
+        awaited,
+        login: Login::Alone,
+        ..tools(&["login"])
+    };
+    let holder = |catalog: &Catalog| {
+        let route = catalog.listed(&Scope::All, ListKind::Resources, uri);
+        route.map(|route| route.upstream.to_string())
+    };
+    let early = build(
+        &rules,
+        vec![("one", stands_in(true)), ("two", offers())],
+        None,
+    );
+    assert_eq!(holder(&early), None);
+    assert_eq!(early.reports()[0].reason, Reason::Reserved(id("one")));
+    let read = build(
+        &rules,
+        vec![("one", offers()), ("two", offers())],
+        Some(&early),
+    );
+    assert_eq!(holder(&read).as_deref(), Some("one"), "by the order");
+    // Nothing can be read of it before somebody logs in: it holds nobody up.
+    let tried = build(
+        &rules,
+        vec![("one", stands_in(false)), ("two", offers())],
+        Some(&early),
+    );
+    assert_eq!(holder(&tried).as_deref(), Some("two"));
 }
 
 /// What of an upstream is known that cannot be reached.
