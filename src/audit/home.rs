@@ -7,6 +7,7 @@
 
 use std::{
     fs::File,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -16,12 +17,13 @@ use nix::fcntl::Flock;
 
 use super::{
     Auditor, Rules,
+    canonical::{Object, handed},
     chain::Origin,
-    journal::{Journal, Kind},
+    journal::{Journal, Kind, event},
     key::{SigningKey, VerifyingKey},
     left::{Caretaker, Neighbours},
-    log::{Cuts, Disk, Log, Recovered, Signed, Storage},
-    place::{claim, digest_key, drawn, make, signing_key},
+    log::{Cuts, Disk, Events, Log, Recovered, Signed, Storage},
+    place::{claim, digest_key, drawn, make, signing_key, told},
     recorder::{Bounds, Durability, Keeper, Recorder, Watermarks},
     sinks::{Sinking, SinksSpec},
 };
@@ -159,8 +161,10 @@ impl Home {
             .transpose()
             .map_err(wrong(directory))?;
         let storage = spec.storage.clone();
-        let (log, recovered) =
+        let (mut log, recovered) =
             Log::open(storage, &own, origin, signing, spec.cuts).map_err(wrong(&own))?;
+        let signs = replaced.signing.as_ref();
+        let written = signs.map(|signs| written(&mut log, signs));
         let interval: Duration = spec.cuts.interval;
         let (recorder, keeper) = Recorder::start_with(
             log,
@@ -181,7 +185,14 @@ impl Home {
             detail.text("durability", spec.durability.word());
             detail.text("version", env!("CARGO_PKG_VERSION"));
         });
-        note(&journal, &replaced);
+        if let (Some(signs), Some(Written::Not)) = (signs, written) {
+            journal.note(Kind::Keys, |detail| signs.tell(detail));
+        }
+        if replaced.digests {
+            journal.note(Kind::Keys, |detail| {
+                detail.text("state", "replaced").text("use", "digests");
+            });
+        }
         // A sink that is new begins with this start.
         let first = recovered.map_or(0, |recovered| recovered.last.seq);
         let sinks = if keeps {
@@ -189,6 +200,10 @@ impl Home {
         } else {
             Vec::new()
         };
+        // Last of all: where this start ends before, or the note with it, the next one tells of it.
+        if let (Some(signs), Some(Written::Durably)) = (signs, written) {
+            told(directory, signs.now)?;
+        }
         Ok(Self {
             auditor,
             _ending: Ending(journal.clone()),
@@ -205,23 +220,50 @@ impl Home {
     }
 }
 
-/// Notes which keys are others than before.
-fn note(journal: &Journal, replaced: &Replaced) {
-    if let Some(Signs { now, before }) = &replaced.signing {
-        let before = before.map(|key| key.to_string());
-        journal.note(Kind::Keys, |detail| {
-            detail
-                .maybe("before", before.as_deref())
-                .text("key", &now.to_string())
-                .text("state", "replaced")
-                .text("use", "signing");
-        });
+impl Signs {
+    /// What is noted of it.
+    fn tell(&self, detail: &mut Object<'_>) {
+        let before = self.before.map(|key| key.to_string());
+        detail
+            .maybe("before", before.as_deref())
+            .text("key", &self.now.to_string())
+            .text("state", "replaced")
+            .text("use", "signing");
     }
-    if replaced.digests {
-        journal.note(Kind::Keys, |detail| {
-            detail.text("state", "replaced").text("use", "digests");
-        });
+}
+
+/// Whether a note is in the log.
+#[derive(Clone, Copy)]
+enum Written {
+    /// Not now.
+    Not,
+    /// It is, but a loss of power may take it.
+    Barely,
+    /// For good.
+    Durably,
+}
+
+/// Writes at once that another key signs.
+fn written(log: &mut Log, signs: &Signs) -> Written {
+    let mut events = Events::default();
+    let note = event(Kind::Keys, |detail| signs.tell(detail));
+    handed(note, |note, ()| events.push(note.bytes(), None));
+    if log.append(&events).is_err() {
+        return Written::Not;
     }
+    match synced(log) {
+        Ok(()) => Written::Durably,
+        Err(_) => Written::Barely,
+    }
+}
+
+fn synced(log: &mut Log) -> io::Result<()> {
+    let Some(syncing) = log.syncing() else {
+        return Ok(());
+    };
+    let result = syncing.wait();
+    log.synced(&syncing, &result)?;
+    result
 }
 
 /// The name of this machine, without what JSON would escape.
@@ -239,12 +281,15 @@ pub fn node() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{borrow::Cow, fs, io::ErrorKind};
+    use std::{borrow::Cow, fs, io::ErrorKind, sync::atomic::Ordering::Relaxed};
 
     use super::*;
     use crate::{
         audit::{
-            log::tests::records,
+            log::{
+                testing::{Faulty, Shared},
+                tests::records,
+            },
             place::{DIGEST, KEY, PUBLIC},
             verify::{Fault, verify},
         },
@@ -271,9 +316,13 @@ mod tests {
     }
 
     fn try_open(directory: &Path) -> Result<Home, HomeError> {
-        let (spec, outside) = (AuditSpec::default(), Box::new(|_: &Signed| {}));
+        open_as(&AuditSpec::default(), directory)
+    }
+
+    fn open_as(spec: &AuditSpec, directory: &Path) -> Result<Home, HomeError> {
+        let outside = Box::new(|_: &Signed| {});
         Home::open(
-            &spec,
+            spec,
             directory,
             "b",
             String::new(),
@@ -368,6 +417,49 @@ mod tests {
         let fourth = open(directory);
         let signs = fourth.replaced.signing.unwrap();
         assert_eq!((signs.now, signs.before), (fourth.key, None));
+    }
+
+    #[test]
+    fn that_another_key_signs_is_told_by_the_next_start_where_one_ends_too_early() {
+        for without in [&[KEY][..], &[KEY, PUBLIC]] {
+            let home = tempfile::tempdir().unwrap();
+            let directory = home.path();
+            let first = open(directory).key;
+            for name in without {
+                fs::remove_file(directory.join(name)).unwrap();
+            }
+            // It ends before it records anything.
+            let digest = directory.join(DIGEST);
+            let digits = fs::read(&digest).unwrap();
+            fs::write(&digest, "spoilt").unwrap();
+            assert!(matches!(try_open(directory), Err(HomeError::Key(_))));
+            fs::write(&digest, digits).unwrap();
+            // It cannot write, and is gone with all that waits.
+            let disk = Arc::new(Faulty::default());
+            disk.full.store(true, Relaxed);
+            let spec = AuditSpec {
+                storage: Arc::new(Shared(disk)),
+                ..AuditSpec::default()
+            };
+            let full = open_as(&spec, directory).unwrap();
+            assert!(full.replaced.signing.is_some());
+            drop(full);
+            let all = || records(directory).join("\n");
+            let note = r#""state":"replaced","use":"signing""#;
+            assert!(!all().contains(note), "{}", all());
+            let told = open(directory);
+            let signs = told.replaced.signing.unwrap();
+            let known = without.len() == 1;
+            assert_eq!(signs.before, known.then_some(first));
+            drop(told);
+            assert!(all().contains(note), "{}", all());
+            let public = fs::read_to_string(directory.join(PUBLIC)).unwrap();
+            let mut expected = Vec::new();
+            expected.extend(known.then(|| first.to_string()));
+            expected.push(signs.now.to_string());
+            assert_eq!(public.lines().collect::<Vec<_>>(), expected);
+            assert_eq!(open(directory).replaced, Replaced::default());
+        }
     }
 
     #[test]

@@ -103,6 +103,7 @@ impl Neighbours {
         let Some(lock) = lock(directory)? else {
             return Ok(());
         };
+        // That it is another one than before is for a start to tell.
         let (key, _) = signing_key(&self.home).map_err(io::Error::other)?;
         let (storage, origin) = (self.storage.clone(), self.origin.clone());
         let (mut log, _) = Log::open(storage, directory, origin, key, self.cuts)?;
@@ -140,20 +141,19 @@ mod tests {
     use super::*;
     use crate::audit::{
         log::testing::{Faulty, Shared, age_oldest, happened, origin},
+        place::{KEY, PUBLIC},
         verify::verify,
     };
 
-    #[test]
-    fn what_is_old_is_removed_where_nobody_writes_and_the_rest_stays_provable() {
-        let home = tempfile::tempdir().unwrap();
-        let key = signing_key(home.path()).unwrap().0.public();
-        let beside = place(home.path(), 2);
+    /// Where something was left behind below a directory, and who looks after it.
+    fn left_behind(home: &Path) -> (PathBuf, Neighbours) {
+        let beside = place(home, 2);
         let storage: Arc<dyn Storage> = Arc::new(Shared(Arc::new(Faulty::default())));
         let (mut log, _) = Log::open(
             storage.clone(),
             &beside,
             origin(),
-            signing_key(home.path()).unwrap().0,
+            signing_key(home).unwrap().0,
             Cuts::default(),
         )
         .unwrap();
@@ -161,14 +161,43 @@ mod tests {
             log.append(&[happened(n)].into()).unwrap();
             log.rotate().unwrap();
         }
-        drop(log);
         let neighbours = Neighbours {
-            home: home.path().to_owned(),
-            own: home.path().to_owned(),
+            home: home.to_owned(),
+            own: home.to_owned(),
             storage,
             origin: origin(),
             cuts: Cuts::default(),
         };
+        (beside, neighbours)
+    }
+
+    #[test]
+    fn that_another_key_signs_is_left_to_a_start_to_tell() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path();
+        let (beside, neighbours) = left_behind(home);
+        let first = signing_key(home).unwrap().0.public();
+        fs::remove_file(home.join(KEY)).unwrap();
+        let oldest = age_oldest(&beside);
+        neighbours.look(&mut Vec::new(), || true);
+        assert!(!oldest.exists());
+        let (key, signs) = signing_key(home).unwrap();
+        assert_eq!(signs.unwrap().before, Some(first));
+        // What is signed already can be verified already.
+        let now = key.public();
+        let public = fs::read_to_string(home.join(PUBLIC)).unwrap();
+        assert!(public.contains(&now.to_string()), "{public}");
+        assert_eq!(
+            verify(&beside, &[first, now], &[], |_| {}).unwrap().faults,
+            []
+        );
+    }
+
+    #[test]
+    fn what_is_old_is_removed_where_nobody_writes_and_the_rest_stays_provable() {
+        let home = tempfile::tempdir().unwrap();
+        let key = signing_key(home.path()).unwrap().0.public();
+        let (beside, neighbours) = left_behind(home.path());
         let all = || segments(&beside).unwrap();
         let look = || {
             let mut failed = Vec::new();

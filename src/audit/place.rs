@@ -25,6 +25,8 @@ pub(super) const BESIDE: usize = 64;
 pub(super) const KEY: &str = "key.pem";
 /// Its public half, for whoever verifies: one a line, the newest last, where the key was another one before.
 pub(super) const PUBLIC: &str = "key.pub";
+/// There while nobody was told that the key after it signs in the place of another one, of which nothing is known.
+const UNKNOWN: &str = "# signs in the place of a key that is not known";
 /// The key of digests.
 pub(super) const DIGEST: &str = "digest.key";
 /// Held while a process writes.
@@ -180,33 +182,60 @@ fn beside<T>(path: &Path, text: &str, put: impl FnOnce(&Path) -> io::Result<T>) 
 }
 
 /// The key that all who write below a directory sign with; made where there is none. And whether it signs in the place of another
-/// one: then both are named by the file for those who verify.
+/// one: both are named by the file for those who verify, but until that is [`told`] the last of them stays the one before, so that
+/// whoever asks next hears of it as well.
 pub(super) fn signing_key(directory: &Path) -> Result<(SigningKey, Option<Signs>), HomeError> {
-    let path = directory.join(KEY);
+    let (path, public) = (directory.join(KEY), directory.join(PUBLIC));
+    if !path.exists() && is_written(directory) {
+        // There was another key. Where both files are gone, nothing tells of it but what it has signed, and soon that is not all.
+        kept(&public, || Ok(String::new()))?;
+    }
     let private = kept(&path, || Ok(SigningKey::generate().1))?;
     let key = SigningKey::parse(&private.text).map_err(|_| HomeError::Key(path))?;
     let now = key.public();
-    let path = directory.join(PUBLIC);
-    let public = kept(&path, || Ok(format!("{now}\n")))?;
     let name = now.to_string();
-    let lines = || public.text.lines().map(str::trim);
-    let last = lines().rfind(|line| !line.is_empty() && !line.starts_with('#'));
-    if last == Some(&*name) {
-        // Where both files are new, nothing tells of a key that was there before but what it has signed.
-        let signs = Signs { now, before: None };
-        let replaces = private.made && public.made && is_written(directory);
-        return Ok((key, replaces.then_some(signs)));
+    let text = kept(&public, || Ok(format!("{now}\n")))?.text;
+    let mut lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_key = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let last = lines.iter().rposition(is_key);
+    let known = last.filter(|_| !lines.contains(&UNKNOWN));
+    let before = known.map(|at| lines[at]);
+    if before == Some(&*name) {
+        return Ok((key, None));
     }
-    let others = lines().filter(|line| *line != name);
-    let all: String = others
-        .chain([&*name])
-        .flat_map(|line| [line, "\n"])
-        .collect();
-    beside(&path, &all, |beside| fs::rename(beside, &path))
-        .and_then(|()| sync_directory(&path))
-        .map_err(|cause| HomeError::File { path, cause })?;
-    let before = last.and_then(|line| VerifyingKey::parse(line).ok());
+    if !lines.contains(&&*name) {
+        match last {
+            Some(at) => lines.insert(at, &name),
+            None => lines.extend([UNKNOWN, &name]),
+        }
+        put(&public, lines)?;
+    }
+    let before = before.and_then(|line| VerifyingKey::parse(line).ok());
     Ok((key, Some(Signs { now, before })))
+}
+
+/// That this key signs was told for good: it is the last in the file from now on.
+pub(super) fn told(directory: &Path, now: VerifyingKey) -> Result<(), HomeError> {
+    let (path, name) = (directory.join(PUBLIC), now.to_string());
+    let text = fs::read_to_string(&path).map_err(|cause| HomeError::File {
+        path: path.clone(),
+        cause,
+    })?;
+    let lines = text.lines().map(str::trim);
+    let others = lines.filter(|line| *line != name && *line != UNKNOWN);
+    put(&path, others.chain([&*name]))
+}
+
+/// Has the file hold these lines.
+fn put<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> Result<(), HomeError> {
+    let lines = lines.into_iter();
+    let all: String = lines.flat_map(|line| [line, "\n"]).collect();
+    beside(path, &all, |beside| fs::rename(beside, path))
+        .and_then(|()| sync_directory(path))
+        .map_err(|cause| HomeError::File {
+            path: path.to_owned(),
+            cause,
+        })
 }
 
 /// Whether there are records below a directory.

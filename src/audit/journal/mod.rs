@@ -214,6 +214,20 @@ impl Journal {
     }
 }
 
+/// What is written of an event; `fill` as for [`Journal::note`].
+pub(super) fn event(
+    kind: Kind,
+    fill: impl FnOnce(&mut Object<'_>),
+) -> impl FnOnce(&mut Object<'_>) {
+    move |object| {
+        object
+            .object("detail", fill)
+            .text("event", kind.word())
+            .time(SystemTime::now())
+            .number("v", 1);
+    }
+}
+
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Journal")
@@ -222,15 +236,8 @@ impl fmt::Debug for Journal {
 
 impl Shared {
     fn note(&self, kind: Kind, weight: Weight, fill: impl FnOnce(&mut Object<'_>)) {
-        let event = |object: &mut Object<'_>| {
-            object
-                .object("detail", fill)
-                .text("event", kind.word())
-                .time(SystemTime::now())
-                .number("v", 1);
-        };
         // A fact is kept whether or not it can be written now; who notes it does not wait.
-        handed(event, |event, ()| {
+        handed(event(kind, fill), |event, ()| {
             self.recorder.note(event.bytes(), None, weight);
         });
     }
