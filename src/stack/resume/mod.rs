@@ -113,8 +113,8 @@ impl Gate<Box<Permitted>> for OpenResume {
             routed.consent = match approve::answer(responses.as_ref(), &approval, now) {
                 Answer::None => Consent::None,
                 Answer::No => {
-                    // It was answered: a yes that comes later with the same state is none.
-                    if let Some(stake) = self.stake(&approval, &routed.call.caller)? {
+                    // It was answered: a yes that comes later with the same state is none. A no is one as often as it comes.
+                    if let Ok(Some(stake)) = self.stake(&approval, &routed.call.caller) {
                         stake.used();
                     }
                     Consent::Declined

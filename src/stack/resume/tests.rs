@@ -407,6 +407,22 @@ fn an_approval_is_used_by_a_call_that_is_sent_and_by_no_other() {
 }
 
 #[test]
+fn a_refusal_is_one_as_often_as_it_comes() {
+    let scene = Scene::new();
+    let (text, _) = scene.may_it(&tool("a", "t"), unix_seconds() + 60);
+    let no = r#"{"dev.usher/approval":{"action":"decline"}}"#;
+    let bring = |answer| scene.open.admit(again(tool("a", "t"), &text, Some(answer)));
+    for _ in 0..2 {
+        assert_eq!(bring(no).unwrap().consent, Consent::Declined);
+    }
+    let after_all = bring(YES);
+    assert!(
+        matches!(after_all, Err(Error::StateInvalid)),
+        "{after_all:?}"
+    );
+}
+
+#[test]
 fn agreeing_too_late_is_not_agreeing() {
     let scene = Scene::new();
     for (until, consents) in [(unix_seconds() + 60, true), (unix_seconds() - 1, false)] {
