@@ -18,7 +18,7 @@ use crate::{
     metrics::{self, Bound, Refusal},
     protocol::{Era, codes, meta},
     stack::{self, Error, LoginNeeded, Missing},
-    upstream::{CredentialError, FromUpstream, UpstreamError},
+    upstream::{FromUpstream, UpstreamError},
 };
 
 pub(super) use tool::{ToolError, tool_error};
@@ -445,7 +445,7 @@ const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
         | UpstreamError::Status(_)
         | UpstreamError::Redirect
         | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
-        UpstreamError::Credential(CredentialError::Unanswered(_)) => codes::UPSTREAM_UNAVAILABLE,
+        UpstreamError::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => {

@@ -301,12 +301,20 @@ mod tests {
 
     #[test]
     fn a_login_server_that_does_not_answer_now_is_no_matter_for_an_operator() {
-        use crate::fetch::FetchError;
+        use super::super::upstream_code;
+        use crate::{
+            fetch::FetchError,
+            protocol::{Era, codes},
+        };
         let told = |error| {
-            describe(&FromUpstream {
+            let error = UpstreamError::Credential(error);
+            let code = upstream_code(&error, Era::Modern);
+            let reason = error.reason();
+            let told = describe(&FromUpstream {
                 upstream: UpstreamId::parse("u").unwrap(),
-                error: UpstreamError::Credential(error),
-            })
+                error,
+            });
+            (told, code, reason)
         };
         for error in [
             CredentialError::Fetch(FetchError::Status(500)),
@@ -314,9 +322,14 @@ mod tests {
             CredentialError::Fetch(FetchError::Timeout("answer")),
             CredentialError::Unanswered("x".into()),
         ] {
+            let (told, code, reason) = told(error);
             assert_eq!(
-                told(error),
+                told,
                 "the login server of `u` does not answer now, so nothing was done; try again in 2 s"
+            );
+            assert_eq!(
+                (code, reason),
+                (codes::UPSTREAM_UNAVAILABLE, "upstream_unavailable")
             );
         }
         for error in [
@@ -326,7 +339,12 @@ mod tests {
             CredentialError::Fetch(FetchError::Addresses),
             CredentialError::Connection("x".into()),
         ] {
-            assert!(told(error).ends_with("its operator must look"));
+            let (told, code, reason) = told(error);
+            assert!(told.ends_with("its operator must look"));
+            assert_eq!(
+                (code, reason),
+                (codes::UPSTREAM_AUTH, "upstream_auth_failed")
+            );
         }
     }
 

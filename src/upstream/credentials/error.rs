@@ -64,17 +64,21 @@ impl CredentialError {
 
     /// The stable word for `data.reason`.
     pub const fn reason(&self) -> &'static str {
+        // One condition has one word, whichever server it is that does not answer now.
+        if self.pause().is_some() {
+            return "upstream_unavailable";
+        }
         match self {
             Self::Fetch(FetchError::Redirect)
             | Self::Metadata(MetadataError::Fetch(FetchError::Redirect)) => "upstream_redirect",
             Self::NotConnected => "login_required",
-            Self::Unanswered(_) => "upstream_unavailable",
             Self::NoSubject
             | Self::SubjectRefused
             | Self::Refused(_)
             | Self::Answer(_)
             | Self::Fetch(_)
             | Self::Connection(_)
+            | Self::Unanswered(_)
             | Self::Lacks(_)
             | Self::Metadata(_) => "upstream_auth_failed",
         }

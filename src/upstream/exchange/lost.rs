@@ -51,6 +51,10 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
             codes::UPSTREAM_AUTH,
             "the upstream refused the gateway's credential",
         ),
+        UpstreamError::Credential(error) if error.pause().is_some() => (
+            codes::UPSTREAM_UNAVAILABLE,
+            "the gateway can get no credential for the upstream now",
+        ),
         UpstreamError::Credential(_) => (
             codes::UPSTREAM_AUTH,
             "the gateway has no credential for the upstream",
