@@ -286,21 +286,9 @@ impl Door {
         let legacy = Legacy { door: self };
         Next::Told(match message {
             Message::One(frame) if lacks_id(&frame) => invalid("a request without an `id`").into(),
-            Message::Batch(frames) if frames.iter().any(lacks_id) => {
-                invalid("a request without an `id`").into()
-            }
-            Message::Batch(frames) if frames.iter().any(claims) => {
-                invalid("a batch of self-describing requests").into()
-            }
-            Message::Batch(frames)
-                if let Some(full) = inbound.too_full()
-                    && frames.iter().any(is_request) =>
-            {
-                Problem::full(full, None).into()
-            }
-            Message::Batch(frames) => match frames.iter().try_for_each(named) {
+            Message::Batch(frames) => match together(&inbound, &frames) {
                 Ok(()) => return Next::Legacy(legacy.batch(inbound, frames).boxed()),
-                Err(problem) => problem.into(),
+                Err(problem) => legacy.unbatched(&inbound, &frames, problem).into(),
             },
             // A request's names are looked at where its params are read.
             Message::One(frame @ Frame::Notification(_)) if let Err(problem) = named(&frame) => {
@@ -478,6 +466,22 @@ fn makes_room(request: &Request) -> bool {
         method if methods::may_ask_back(method) => request.params.as_ref().is_some_and(goes_on),
         _ => false,
     }
+}
+
+/// Whether these may be one batch, whatever its session says, and there is room for it now.
+fn together(inbound: &Inbound, frames: &[Frame]) -> Result<(), Problem> {
+    if frames.iter().any(lacks_id) {
+        return Err(invalid("a request without an `id`"));
+    }
+    if frames.iter().any(claims) {
+        return Err(invalid("a batch of self-describing requests"));
+    }
+    if frames.iter().any(is_request)
+        && let Some(full) = inbound.too_full()
+    {
+        return Err(Problem::full(full, None));
+    }
+    frames.iter().try_for_each(named)
 }
 
 fn is_request(frame: &Frame) -> bool {

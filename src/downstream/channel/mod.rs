@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Accepts, Answer, Door, Inbound, Named, Running, Told, claims,
-    legacy::{Answering, Session},
+    legacy::{Answering, Session, dialect::Legacy},
     named,
     problem::Problem,
 };
@@ -156,7 +156,10 @@ impl Channel {
             Message::One(Frame::Response(_)) => {}
             Message::One(Frame::Request(_)) if self.piped => {}
             Message::One(frame) => named(frame)?,
-            Message::Batch(frames) => frames.iter().try_for_each(named)?,
+            Message::Batch(frames) => frames.iter().try_for_each(named).map_err(|problem| {
+                let (door, inbound) = (&*self.door, self.inbound(identity));
+                Legacy { door }.unbatched(&inbound, frames, problem)
+            })?,
         }
         // Notifications and responses may be what a running request waits for.
         if let Message::One(Frame::Request(Request { id, .. })) = &message

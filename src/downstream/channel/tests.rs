@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     audit::journal::Journal,
     call::{Call, Event, LogLevel, Op, Reply, ReplyStream, Step},
-    downstream::{Backing, Curfew, DoorBounds, Legacy, SessionBounds, Sessions, stdio},
+    downstream::{Backing, Curfew, DoorBounds, SessionBounds, Sessions, stdio},
     json::Json,
     metrics::{Bound, seen},
     stack::{Error, McpService},

@@ -125,6 +125,21 @@ impl<'a> Legacy<'a> {
         }
     }
 
+    /// What a batch was to answer that is refused is over all the same, as if it had come alone: so the refusal is told.
+    pub(in crate::downstream) fn unbatched(
+        &self,
+        inbound: &Inbound,
+        frames: &[Frame],
+        why: Problem,
+    ) -> Problem {
+        let answered = frames.iter().filter_map(|frame| match frame {
+            Frame::Response(response) => response.id.clone(),
+            Frame::Request(_) | Frame::Notification(_) => None,
+        });
+        self.spoilt(inbound, answered, &why.error);
+        why
+    }
+
     /// Answers a batch together: revision 2025-03-26 alone has them (PROTOCOL B4).
     pub(in crate::downstream) async fn batch(self, inbound: Inbound, frames: Vec<Frame>) -> Answer {
         let session = match self.session(&inbound, None) {
@@ -132,11 +147,13 @@ impl<'a> Legacy<'a> {
             Err(problem) => return problem.into(),
         };
         if !session.revision.features().batches {
-            return invalid("a batch, in a revision that has none").into();
+            let why = invalid("a batch, in a revision that has none");
+            return self.unbatched(&inbound, &frames, why).into();
         }
         let begins = |frame: &Frame| matches!(frame, Frame::Request(request) if &*request.method == methods::INITIALIZE);
         if frames.iter().any(begins) {
-            return invalid("`initialize` inside a batch").into();
+            let why = invalid("`initialize` inside a batch");
+            return self.unbatched(&inbound, &frames, why).into();
         }
         // Answers travel together, so events of single calls have no place to go.
         let inbound = Inbound {

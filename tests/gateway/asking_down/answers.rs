@@ -1,9 +1,9 @@
 //! What comes back from a client that was asked: state and answers that fit, and all that do not (SECURITY STATE-2, STATE-3).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ALL, LEGACY, MODERN, asking, asking_on, end, gateway, go_on, reply, state_of};
-use crate::harness::{Gateway, Piped, member, parse};
+use crate::harness::{Gateway, Piped, Revision, member, parse};
 
 #[tokio::test]
 async fn answers_brought_along_reach_a_server_that_asks_for_just_these_and_gives_no_state() {
@@ -204,8 +204,58 @@ async fn an_answer_that_is_no_message_is_refused_and_counts_as_an_error() {
     let question = parse(&pipe.until_listed(call).await);
     let bad = format!(r#"{{"jsonrpc":"2.0","id":{},"result":[]}}"#, question["id"]);
     let told = [parse(&pipe.ask(&bad).await), parse(&pipe.hear().await)];
-    let of = |id: serde_json::Value| told.iter().find(|told| told["id"] == id).unwrap();
-    assert_eq!(of(serde_json::Value::Null)["error"]["code"], -32600);
+    let of = |id: Value| told.iter().find(|told| told["id"] == id).unwrap();
+    assert_eq!(of(Value::Null)["error"]["code"], -32600);
+    let end = &of(json!(4))["result"]["_meta"];
+    assert_eq!(end["dev.usher/reason"], "input_refused");
+    pipe.end().await;
+}
+
+/// PROTOCOL D2b
+#[tokio::test]
+async fn an_answer_in_a_batch_that_is_refused_counts_as_an_error() {
+    const ROOTS: &str = r#"{"r":{"method":"roots/list"}}"#;
+    const OLD: Revision = Revision::V2025_03_26;
+    const CONFUSABLE: &str = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99,"RequestId":98}}"#;
+    let notes = asking(ROOTS, None);
+    let place = gateway(&notes).await;
+    let batch = |question: &str, beside: &str| {
+        let id = member(question, "id").unwrap();
+        format!(r#"[{{"jsonrpc":"2.0","id":{id},"result":{{"roots":[]}}}},{beside}]"#)
+    };
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    for (revision, beside) in [
+        (LEGACY, told),
+        (OLD, r#"{"jsonrpc":"2.0","method":"tools/call"}"#),
+        (OLD, CONFUSABLE),
+        (
+            OLD,
+            r#"{"jsonrpc":"2.0","id":8,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
+        ),
+        (OLD, r#"{"jsonrpc":"2.0","id":8,"method":"initialize"}"#),
+    ] {
+        let client = place.client_able(revision, ALL).await;
+        let mut talk = client.call("notes_t", "{}").begin().await;
+        let batch = batch(&talk.hear().await, beside);
+        let refused = client.post(&batch, &[]).await;
+        assert_eq!(refused.status, 400, "{batch}");
+        let last = end(talk).await;
+        let reason = &last["result"]["_meta"]["dev.usher/reason"];
+        assert_eq!(reason, "input_refused", "{batch}: {last}");
+    }
+
+    let mut pipe = Piped::start(&Gateway::of().upstream("notes", &notes).text()).await;
+    let hello = format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"initialize","params":{{"protocolVersion":"{OLD}","capabilities":{ALL},"clientInfo":{{"name":"raw","version":"1"}}}}}}"#
+    );
+    pipe.ask(&hello).await;
+    let call = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"notes_t"}}"#;
+    let question = pipe.until_listed(call).await;
+    let batch = batch(&question, CONFUSABLE);
+    let told = [parse(&pipe.ask(&batch).await), parse(&pipe.hear().await)];
+    let of = |id: Value| told.iter().find(|told| told["id"] == id).unwrap();
+    let refusal = &of(Value::Null)["error"]["data"];
+    assert_eq!(refusal["reason"], "confusable_member");
     let end = &of(json!(4))["result"]["_meta"];
     assert_eq!(end["dev.usher/reason"], "input_refused");
     pipe.end().await;
