@@ -49,8 +49,10 @@ pub(super) struct Shown {
 /// What is needed once the browser comes back.
 #[derive(Debug)]
 pub(super) struct Leaving {
-    /// What was asked for, and where.
+    /// Where the person was sent.
     pub(super) login: Arc<Login>,
+    /// What was asked for there.
+    pub(super) scopes: Vec<String>,
     /// As whom.
     pub(super) client: Client,
     /// The secret half of PKCE.
@@ -168,8 +170,8 @@ impl Flows {
         inner.finishing.contains(notice) || flow.is_some_and(|flow| flow.until > now)
     }
 
-    /// Gives up the login of this name, if it is this principal's.
-    pub(super) fn give_up(&self, account: &Account, notice: &str) {
+    /// Gives up the login of this name, if it is this principal's. Whether no other login of theirs is under way.
+    pub(super) fn give_up(&self, account: &Account, notice: &str) -> bool {
         let mut inner = self.inner();
         let link = inner.notices.get(notice).cloned();
         let own = inner.accounts.get(account);
@@ -178,6 +180,8 @@ impl Flows {
         {
             inner.forget(&link);
         }
+        let own = inner.accounts.get(account);
+        !own.is_some_and(|own| own.iter().any(|link| inner.open(link).is_some()))
     }
 
     /// Gives up every login of this account: it has come to something, or is no longer wanted.
@@ -377,6 +381,7 @@ mod tests {
                 resource: None,
                 scopes: Vec::new(),
             }),
+            scopes: Vec::new(),
             client: Client {
                 id: "c".into(),
                 secret: None,

@@ -24,7 +24,7 @@ pub struct Grant {
     pub resource: Option<String>,
     /// Scopes that were granted, as the server spelled them.
     pub scope: Option<String>,
-    /// When somebody logged in, in seconds since 1970.
+    /// When somebody logged in, in seconds since 1970; of two logins of one account the later one has the later second.
     pub since: u64,
     /// What operators call whoever logged in.
     pub who: String,

@@ -116,7 +116,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let spec = spec(directory.path(), "https://mcp.example/mcp");
         let (grants, _) = Grants::open(&spec).unwrap();
-        grants.put(&ana(), a_grant("at-1")).unwrap();
+        grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
         // The file is elsewhere, and at first cannot be read there.
         let file = file_of(&grants);
         let [aside, elsewhere] = ["aside", "elsewhere"].map(|name| directory.path().join(name));
@@ -136,7 +136,7 @@ mod tests {
             principal: Principal::new("ben"),
             ..ana()
         };
-        grants.put(&ben, a_grant("at-2")).unwrap();
+        grants.put(&ben, a_grant("at-2"), || ()).unwrap();
         passes(2).await;
         assert!(connections.current(&ben).is_some() && connections.current(&ana()).is_none());
         assert_eq!(readings(), first + 1);

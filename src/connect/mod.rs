@@ -99,6 +99,8 @@ pub struct Link {
     pub url: String,
     /// A name for the login that gives nobody anything.
     pub notice: Arc<str>,
+    /// When they had logged in before, if they had: the login is to take the place of that one.
+    pub before: Option<u64>,
 }
 
 /// What became of a login that somebody waits for.
@@ -334,6 +336,8 @@ impl Connections {
             return Err(ConnectError::Unknown);
         }
         let base = self.base()?;
+        // First: a login that comes to something meanwhile takes its place.
+        let before = self.current(account).map(|grant| grant.since);
         let (link, notice) = self
             .shared
             .flows
@@ -342,16 +346,24 @@ impl Connections {
         Ok(Link {
             url: format!("{base}{PATH}?login={link}"),
             notice,
+            before,
         })
     }
 
-    /// Waits until `until` for what becomes of the login of this name. Where it is for more than there is already, that is no
-    /// grant yet.
-    pub async fn settled(&self, account: &Account, notice: &str, until: Instant) -> Settled {
+    /// Waits until `until` for what becomes of the login of this name. What was granted in the login `before` it, which was not
+    /// enough or it had not been asked for, is none of its grants; that of any other is as good as its own.
+    pub async fn settled(
+        &self,
+        account: &Account,
+        notice: &str,
+        before: Option<u64>,
+        until: Instant,
+    ) -> Settled {
         let mut changes = self.shared.grants.watch();
         loop {
             changes.mark_unchanged();
-            if self.shared.grants.slot(account).is_some() && !self.wants_more(account) {
+            let current = self.current(account);
+            if current.is_some_and(|grant| before != Some(grant.since)) {
                 return Settled::Granted;
             }
             if !self.shared.flows.is_open(notice) {
@@ -367,10 +379,12 @@ impl Connections {
         }
     }
 
-    /// The person does not want to: what they have stays as it is.
+    /// The person does not want to: what they have stays as it is. What is wanted of them is still asked for in another login that
+    /// is under way.
     pub fn give_up(&self, account: &Account, notice: &str) {
-        self.shared.flows.give_up(account, notice);
-        self.shared.wants.forget(account);
+        if self.shared.flows.give_up(account, notice) {
+            self.shared.wants.forget(account);
+        }
         self.shared.grants.tell();
     }
 

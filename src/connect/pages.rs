@@ -148,6 +148,7 @@ impl Connections {
         let scope = scopes.join(" ");
         let leaving = Leaving {
             login: Arc::clone(&login),
+            scopes,
             client: client.clone(),
             verifier,
             redirect: redirect.clone(),
@@ -265,6 +266,9 @@ impl Connections {
         })?;
         let account = shown.account;
         let now = unix_seconds();
+        // The logins of an account are told apart by it.
+        let before = self.current(&account).map(|grant| grant.since);
+        let since = before.map_or(now, |before| now.max(before.saturating_add(1)));
         let grant = Grant {
             access: tokens.access,
             refresh: tokens.refresh,
@@ -274,15 +278,17 @@ impl Connections {
             address: self.account(&account.upstream)?.address.clone(),
             resource,
             scope: tokens.scope,
-            since: now,
+            since,
             who: shown.who.to_string(),
         };
         let (this, of) = (self.clone(), account.clone());
-        let keep = move || this.shared.grants.put(&of, grant);
+        // Before anybody hears of the grant, who may find at once what it lacks.
+        let met = move || this.shared.wants.met(&of, &leaving.scopes);
+        let (this, of) = (self.clone(), account.clone());
+        let keep = move || this.shared.grants.put(&of, grant, met);
         let kept = tokio::task::spawn_blocking(keep).await;
         kept.map_err(|_| ConnectError::Stopping)?
             .map_err(ConnectError::from)?;
-        self.shared.wants.met(&account);
         self.shared.flows.settle(&account);
         tracing::info!(upstream = %account.upstream, principal = account.principal.as_str(), "a principal has connected");
         Ok(Done {

@@ -259,7 +259,7 @@ mod tests {
         let (fetcher, tasks) = (Fetcher::new(None).unwrap(), Tasks::new());
         let connections = Connections::open(spec, fetcher, &tasks).unwrap();
         let grants = &connections.shared.grants;
-        grants.put(&ana(), a_grant("at-1")).unwrap();
+        grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
         let slot = grants.slot(&ana()).unwrap();
         let used = slot.grant.load_full();
         slot.learn(&Err(ConnectError::Busy));

@@ -6,7 +6,7 @@
 //! agree, which the person decides who is shown all of it.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -24,38 +24,52 @@ pub(super) struct Wants(Mutex<HashMap<Account, Wanted>>);
 /// What is wanted of one account.
 #[derive(Debug, Default)]
 struct Wanted {
-    scopes: BTreeSet<Arc<str>>,
-    /// Whether nobody has logged in since the last of it was wanted.
-    open: bool,
+    /// What is wanted, and whether it was asked for in a login that came to something.
+    scopes: BTreeMap<Arc<str>, bool>,
+    /// Of which login the grant was that was found lacking last: what has taken its place since may be enough.
+    found: u64,
+}
+
+impl Wanted {
+    /// Whether some of it was never asked for.
+    fn is_open(&self) -> bool {
+        self.scopes.values().any(|asked| !asked)
+    }
 }
 
 impl Wants {
-    /// Notes that `lacking` is wanted; whether any of it was not before.
-    fn note(&self, account: &Account, lacking: &[Arc<str>]) -> bool {
+    /// Notes that `lacking` is wanted beyond what the login of `since` was granted; whether any of it was not before.
+    fn note(&self, account: &Account, since: u64, lacking: &[Arc<str>]) -> bool {
         let mut all = self.all();
         if !all.contains_key(account) && all.len() >= ACCOUNTS {
             return false;
         }
         let wanted = all.entry(account.clone()).or_default();
+        wanted.found = since;
         let known = wanted.scopes.len();
         if known + lacking.len() > EACH {
             return false;
         }
-        wanted.scopes.extend(lacking.iter().cloned());
-        let more = wanted.scopes.len() > known;
-        wanted.open |= more;
-        more
+        for scope in lacking {
+            wanted.scopes.entry(Arc::clone(scope)).or_default();
+        }
+        wanted.scopes.len() > known
     }
 
-    /// Whether somebody has to log in for what is wanted of this account.
-    pub(super) fn are_open(&self, account: &Account) -> bool {
-        self.all().get(account).is_some_and(|wanted| wanted.open)
+    /// Whether somebody has to log in for what is wanted of this account beyond what the login of `since` was granted.
+    fn are_open(&self, account: &Account, since: u64) -> bool {
+        let is_open = |wanted: &Wanted| wanted.found == since && wanted.is_open();
+        self.all().get(account).is_some_and(is_open)
     }
 
-    /// Somebody has logged in, and was asked for all of it.
-    pub(super) fn met(&self, account: &Account) {
+    /// Somebody logs in, and was asked for these. What was found lacking while they were is still to be asked for.
+    pub(super) fn met(&self, account: &Account, asked: &[String]) {
         if let Some(wanted) = self.all().get_mut(account) {
-            wanted.open = false;
+            for scope in asked {
+                if let Some(asked) = wanted.scopes.get_mut(scope.as_str()) {
+                    *asked = true;
+                }
+            }
         }
     }
 
@@ -68,8 +82,8 @@ impl Wants {
         };
         let granted = granted
             .split(' ')
-            .filter(|scope| wanted.open && !scope.is_empty());
-        for more in granted.chain(wanted.scopes.iter().map(|more| &**more)) {
+            .filter(|scope| wanted.is_open() && !scope.is_empty());
+        for more in granted.chain(wanted.scopes.keys().map(|more| &**more)) {
             if !scopes.iter().any(|one| one == more) {
                 scopes.push(more.to_owned());
             }
@@ -95,13 +109,14 @@ impl Connections {
             .is_some_and(|current| Arc::ptr_eq(&current, used));
         let chosen = self.account(&account.upstream);
         if is_current && chosen.is_ok_and(|account| account.scopes.is_none()) {
-            self.shared.wants.note(account, lacking);
+            self.shared.wants.note(account, used.since, lacking);
         }
     }
 
     /// Whether somebody has to log in again for what an upstream has found lacking.
     pub fn wants_more(&self, account: &Account) -> bool {
-        self.shared.wants.are_open(account)
+        let current = self.current(account);
+        current.is_some_and(|grant| self.shared.wants.are_open(account, grant.since))
     }
 
     /// What somebody is asked for who usually is for `usual`.
@@ -115,8 +130,20 @@ impl Connections {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
-    use crate::{call::Principal, protocol::UpstreamId};
+    use crate::{
+        call::Principal,
+        connect::{
+            Settled,
+            accounts::{self, Grants},
+            grant::tests::a_grant,
+        },
+        fetch::Fetcher,
+        protocol::UpstreamId,
+        tasks::Tasks,
+    };
 
     #[test]
     fn more_is_asked_for_once_and_within_bounds() {
@@ -128,31 +155,79 @@ mod tests {
         let scopes = |names: &[&str]| -> Vec<Arc<str>> {
             names.iter().map(|name| Arc::from(*name)).collect()
         };
-        assert!(wants.note(&of("ana"), &scopes(&["write"])));
+        assert!(wants.note(&of("ana"), 1, &scopes(&["write"])));
         assert!(
-            !wants.note(&of("ana"), &scopes(&["write"])),
+            !wants.note(&of("ana"), 1, &scopes(&["write"])),
             "asked for already"
         );
-        assert!(wants.note(&of("ana"), &scopes(&["write", "admin"])));
+        assert!(wants.note(&of("ana"), 1, &scopes(&["write", "admin"])));
         let usual = ["read".to_owned(), "write".to_owned()];
         let beside = |granted, name| wants.beside(&usual, granted, &of(name));
         assert_eq!(beside("", "ana"), ["read", "write", "admin"]);
         assert_eq!(beside("notes", "bob"), usual);
         // What was granted goes along while there is more to be.
-        assert!(wants.are_open(&of("ana")) && !wants.are_open(&of("bob")));
+        assert!(wants.are_open(&of("ana"), 1) && !wants.are_open(&of("bob"), 1));
         assert_eq!(
             beside("notes  read", "ana"),
             ["read", "write", "notes", "admin"]
         );
-        wants.met(&of("ana"));
-        assert!(!wants.are_open(&of("ana")));
+        wants.met(&of("ana"), &["write".to_owned(), "admin".to_owned()]);
+        assert!(!wants.are_open(&of("ana"), 1));
         assert_eq!(beside("notes", "ana"), ["read", "write", "admin"]);
-        assert!(!wants.note(&of("ana"), &scopes(&["write"])));
-        assert!(!wants.are_open(&of("ana")), "asked for already");
+        assert!(!wants.note(&of("ana"), 1, &scopes(&["write"])));
+        assert!(!wants.are_open(&of("ana"), 1), "asked for already");
         let many: Vec<Arc<str>> = (0..EACH).map(|n| format!("s{n}").into()).collect();
-        assert!(!wants.note(&of("ana"), &many));
-        assert!(wants.note(&of("bob"), &many));
+        assert!(!wants.note(&of("ana"), 1, &many));
+        assert!(wants.note(&of("bob"), 1, &many));
         wants.forget(&of("ana"));
         assert_eq!(beside("notes", "ana"), usual);
+    }
+
+    /// What somebody was asked for is fixed when they leave for the page on which they agree.
+    #[test]
+    fn what_is_found_lacking_while_somebody_is_asked_for_other_things_is_asked_for_next() {
+        let (wants, ana) = (Wants::default(), accounts::tests::ana());
+        let asked = ["read".to_owned(), "write".to_owned()];
+        assert!(wants.note(&ana, 1, &["write".into()]));
+        assert!(wants.note(&ana, 1, &["admin".into()]));
+        wants.met(&ana, &asked);
+        // What that login was granted may be enough, until it is found not to be.
+        assert!(!wants.are_open(&ana, 2));
+        assert!(!wants.note(&ana, 2, &["admin".into()]), "known already");
+        assert!(wants.are_open(&ana, 2));
+        assert_eq!(
+            wants.beside(&asked[..1], "read write", &ana),
+            ["read", "write", "admin"]
+        );
+        wants.met(&ana, &["admin".to_owned()]);
+        assert!(!wants.note(&ana, 3, &["admin".into()]));
+        assert!(!wants.are_open(&ana, 3), "asked for already");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_of_another_process_is_as_good_as_one_here_and_a_renewal_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = || accounts::tests::spec(directory.path(), "https://mcp.example/mcp");
+        let (fetcher, tasks) = (Fetcher::new(None).unwrap(), Tasks::new());
+        let connections = Connections::open(spec(), fetcher, &tasks).unwrap();
+        let (grants, ana) = (&connections.shared.grants, accounts::tests::ana());
+        let settled = || connections.settled(&ana, "over", Some(1_000), Instant::now());
+        grants.put(&ana, a_grant("at-1"), || ()).unwrap();
+        let first = connections.current(&ana).unwrap();
+        connections.lacks(&ana, &first, &["write".into()]);
+        assert!(connections.wants_more(&ana));
+        grants.renew(&ana, &first, a_grant("at-2")).unwrap();
+        assert!(connections.wants_more(&ana));
+        assert_eq!(settled().await, Settled::Failed);
+        let (other, _) = Grants::open(&spec()).unwrap();
+        let later = Grant {
+            since: 2_000,
+            ..a_grant("at-3")
+        };
+        other.put(&ana, later, || ()).unwrap();
+        grants.load(&spec()).unwrap();
+        assert!(!connections.wants_more(&ana));
+        assert_eq!(settled().await, Settled::Granted);
+        tasks.stop();
     }
 }

@@ -156,9 +156,17 @@ struct Visit {
 /// What a call brings back that we have asked.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
-    notice: Arc<str>,
+    login: Asked,
     /// Whether the person did not want to.
     declined: bool,
+}
+
+/// The login that somebody was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    notice: Arc<str>,
+    /// When they had logged in before, if they had.
+    before: Option<u64>,
 }
 
 impl Visit {
@@ -172,13 +180,14 @@ impl Visit {
         let mut told = None;
         if let Some(answer) = answer {
             if answer.declined {
-                self.connections.give_up(&self.account, &answer.notice);
+                self.connections
+                    .give_up(&self.account, &answer.login.notice);
                 return Err(Error::InputRefused);
             }
-            match self.wait(&answer.notice, permitted.call.deadline).await {
-                Settled::Granted => told = Some(answer.notice),
+            match self.wait(&answer.login, permitted.call.deadline).await {
+                Settled::Granted => told = Some(answer.login.notice),
                 Settled::Failed => return Err(Error::InputRefused),
-                Settled::Pending => return self.still_waiting(&answer.notice),
+                Settled::Pending => return self.still_waiting(&answer.login),
             }
         }
         let due = self.due(permitted.call.deadline);
@@ -220,14 +229,16 @@ impl Visit {
         of_upstream.map_or(deadline, |due| due.min(deadline))
     }
 
-    async fn wait(&self, notice: &str, deadline: Instant) -> Settled {
+    async fn wait(&self, login: &Asked, deadline: Instant) -> Settled {
         let latest = deadline.checked_sub(MARGIN).unwrap_or(deadline);
         let until = if self.calls_again() {
             latest.min(Instant::now() + PATIENCE)
         } else {
             latest
         };
-        self.connections.settled(&self.account, notice, until).await
+        self.connections
+            .settled(&self.account, &login.notice, login.before, until)
+            .await
     }
 
     /// Whether the client itself makes the call again, so that it need not wait for long at a time.
@@ -260,18 +271,22 @@ impl Visit {
             ("method", Json::string(methods::ELICITATION_CREATE)),
             ("params", params),
         ]);
-        Ok(required(meta::object_of(&[(KEY, question)]), &link.notice))
+        let login = Asked {
+            notice: link.notice,
+            before: link.before,
+        };
+        Ok(required(meta::object_of(&[(KEY, question)]), &login))
     }
 
     /// The person has agreed and is not back yet: the client is to call again, without asking anybody anything.
-    fn still_waiting(&self, notice: &Arc<str>) -> Result<Reply, Error> {
+    fn still_waiting(&self, login: &Asked) -> Result<Reply, Error> {
         if self.calls_again() && self.round < self.rounds {
-            return Ok(required(Json::empty_object(), notice));
+            return Ok(required(Json::empty_object(), login));
         }
         Err(Error::LoginNeeded(LoginNeeded {
             upstream: self.account.upstream.clone(),
             url: None,
-            notice: notice.clone(),
+            notice: login.notice.clone(),
         }))
     }
 
@@ -343,10 +358,13 @@ fn message(upstream: &UpstreamId, who: &str) -> String {
     )
 }
 
-fn required(requests: Json, notice: &str) -> Reply {
+fn required(requests: Json, login: &Asked) -> Reply {
+    let Asked { notice, before } = login;
+    let before = before.map(|before| format!(" {before}"));
+    let note = format!("{NOTE}{notice}{}", before.unwrap_or_default());
     Reply::Done(Outcome::InputRequired(InputRequired {
         requests,
-        state: State::Own(format!("{NOTE}{notice}").into()),
+        state: State::Own(note.into()),
         hold: None,
     }))
 }
@@ -361,14 +379,24 @@ fn take_answer(call: &mut Call) -> Option<Answer> {
     else {
         return None;
     };
-    let notice: Arc<str> = note.strip_prefix(NOTE)?.into();
+    let note = note.strip_prefix(NOTE)?;
+    let login = match note.split_once(' ') {
+        Some((notice, before)) => Asked {
+            notice: notice.into(),
+            before: Some(before.parse().ok()?),
+        },
+        None => Asked {
+            notice: note.into(),
+            before: None,
+        },
+    };
     let action = responses.as_ref().and_then(|responses| {
         let answer = responses.root().member(KEY)?;
         answer.member("action").and_then(Node::as_str)
     });
     let declined = matches!(action.as_deref(), Some(action) if action != "accept");
     call.resume = None;
-    Some(Answer { notice, declined })
+    Some(Answer { login, declined })
 }
 
 /// The reply, and before it the word that the page is done with.

@@ -175,11 +175,16 @@ impl Grants {
         self.slots.get(account).map(|slot| Arc::clone(&slot))
     }
 
-    /// Keeps a grant that somebody was just given.
+    /// Keeps a grant that somebody was just given; `kept` is done once it is in the store and before anybody finds it.
     ///
     /// # Errors
     /// [`StoreError`]; then there is none.
-    pub(super) fn put(&self, account: &Account, grant: Grant) -> Result<(), StoreError> {
+    pub(super) fn put(
+        &self,
+        account: &Account,
+        grant: Grant,
+        kept: impl FnOnce(),
+    ) -> Result<(), StoreError> {
         let writing = self.writing();
         match &self.store {
             Some(store) => store.put(&key(account), &grant.written())?,
@@ -188,6 +193,7 @@ impl Grants {
             }
             None => {}
         }
+        kept();
         self.hold(&writing, account, grant);
         self.tell();
         Ok(())

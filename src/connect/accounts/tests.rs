@@ -63,7 +63,7 @@ fn a_grant_is_used_at_the_address_it_was_given_for_and_nowhere_else() {
     let directory = tempfile::tempdir().unwrap();
     let before = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&before).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     let (again, _) = Grants::open(&before).unwrap();
     let kept = again.slot(&ana()).unwrap().grant.load_full();
     assert_eq!(kept.access.expose_secret(), "at-1");
@@ -77,7 +77,7 @@ fn what_another_process_removes_or_renews_is_seen_when_the_store_is_read_again()
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
     let (other, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     other.load(&spec).unwrap();
     other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap();
     assert_eq!(now(&other).access.expose_secret(), "at-2");
@@ -95,7 +95,7 @@ fn a_read_puts_nothing_back_that_was_renewed_removed_or_given_while_it_was_under
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     let slot = grants.slot(&ana()).unwrap();
     let begun = || Seen::read(grants.store().unwrap(), &spec).unwrap();
     let seen = begun();
@@ -111,7 +111,7 @@ fn a_read_puts_nothing_back_that_was_renewed_removed_or_given_while_it_was_under
     grants.take_over(&seen, &spec);
     assert!(grants.slot(&ana()).is_none());
     let seen = begun();
-    grants.put(&ana(), a_grant("at-3")).unwrap();
+    grants.put(&ana(), a_grant("at-3"), || ()).unwrap();
     grants.take_over(&seen, &spec);
     assert_eq!(now(&grants).access.expose_secret(), "at-3");
 }
@@ -121,7 +121,7 @@ fn a_grant_ends_as_the_one_that_was_used_and_not_as_what_took_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     let (other, _) = Grants::open(&spec).unwrap();
     let used = now(&grants);
     // Another process renews it, and then so does this one with what is spent.
@@ -131,7 +131,7 @@ fn a_grant_ends_as_the_one_that_was_used_and_not_as_what_took_its_place() {
     let (again, _) = Grants::open(&spec).unwrap();
     assert_eq!(now(&again).access.expose_secret(), "at-2");
     // Nor does what was given anew end with what was used before, or make room for what that was renewed to.
-    grants.put(&ana(), a_grant("at-3")).unwrap();
+    grants.put(&ana(), a_grant("at-3"), || ()).unwrap();
     grants.renew(&ana(), &instead, a_grant("at-4")).unwrap();
     other.renew(&ana(), &now(&other), a_grant("at-5")).unwrap();
     assert!(grants.end(&ana(), &instead).unwrap().is_some());
@@ -148,7 +148,7 @@ async fn what_could_not_be_read_is_read_again_though_nothing_changes_in_the_dire
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     // The file is elsewhere, and at first cannot be read there.
     let file = file_of(&grants);
     let [aside, elsewhere] = ["aside", "elsewhere"].map(|name| directory.path().join(name));
@@ -172,7 +172,7 @@ fn how_many_files_do_not_open_is_told_when_it_is_another_number() {
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     std::fs::write(file_of(&grants), "sealed with another key").unwrap();
     let (again, _) = Grants::open(&spec).unwrap();
     assert!(!again.note_strange(1), "it was told");
@@ -186,7 +186,7 @@ fn a_file_that_cannot_be_read_for_a_while_ends_no_connection_and_is_read_again()
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     let file = file_of(&grants);
     let aside = directory.path().join("aside");
     // What is there cannot be read as a file.
@@ -208,7 +208,7 @@ fn what_another_renewed_outlives_that_it_cannot_be_read_when_the_spent_one_ends(
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     let (other, _) = Grants::open(&spec).unwrap();
     other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap();
     let file = file_of(&grants);
@@ -228,7 +228,7 @@ fn a_renewed_grant_that_could_not_be_written_is_used_on_whatever_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), "https://mcp.example/mcp");
     let (grants, _) = Grants::open(&spec).unwrap();
-    grants.put(&ana(), a_grant("at-1")).unwrap();
+    grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
     let lock = grants.store().unwrap().directory().join(".lock");
     std::fs::remove_file(&lock).unwrap();
     std::fs::create_dir(&lock).unwrap();

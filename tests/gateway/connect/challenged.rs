@@ -345,6 +345,88 @@ async fn what_one_tool_lacks_takes_nothing_from_the_others() {
     assert_eq!(client.call("github_u", "{}").await.text(), second);
 }
 
+/// Somebody who has logged in for `read notes`, at a server whose `t` wants `write` as well, and whose `u` wants more than that.
+async fn in_two_steps(server: &LoginServer, github: &Upstream, front: &Front) -> (Gateway, Client) {
+    let gateway = front.gateway().start().await;
+    let client = gateway.client_able(MODERN, URLS).await;
+    logs_in_for(&asked(&client.call("github_t", "{}").await).0, "read notes").await;
+    assert_eq!(client.call("github_t", "{}").await.status, 200);
+    let tokens = server.teller();
+    github.now_on("tools/call", move |heard| {
+        let token = heard.header("authorization").unwrap_or_default();
+        let number = tokens()
+            .iter()
+            .position(|one| token.ends_with(one.as_str()));
+        let wanted = if heard.text("name").as_deref() == Some("t") {
+            1
+        } else {
+            2
+        };
+        if number.is_some_and(|number| number >= wanted) {
+            Play::Result(text_result(token))
+        } else {
+            Play::Status(403)
+        }
+    });
+    (gateway, client)
+}
+
+const WRITE: &str = r#"Bearer error="insufficient_scope", scope="write""#;
+const ADMIN: &str = r#"Bearer error="insufficient_scope", scope="admin""#;
+
+// PROTOCOL F6
+#[tokio::test]
+async fn what_is_found_lacking_while_somebody_agrees_to_other_things_is_asked_for_next() {
+    let (server, github) = (LoginServer::start(), github(MODERN));
+    let front = Front::of(&server, &github);
+    let (_gateway, client) = in_two_steps(&server, &github, &front).await;
+    front.challenges(WRITE);
+    let (link, of_t) = asked(&client.call("github_t", "{}").await);
+    let mut browser = Browser::default();
+    browser.open(&link).await;
+    let at = browser.leave(&link).await;
+    assert_eq!(asked_there(&at)["scope"], "read notes write");
+    front.challenges(ADMIN);
+    let (_, of_u) = asked(&client.call("github_u", "{}").await);
+    let back = browser.sent_back(&at).await;
+    assert_eq!(browser.open(&back).await.status, 200);
+    // That was not for what this one lacks.
+    let (link, of_u) = asked(&go_on_with(&client, "u", &of_u, Some("accept")).await);
+    // And it was for what that one lacks, though its client is heard only now.
+    let went_on = go_on(&client, &of_t, Some("accept")).await;
+    assert_eq!(went_on.text(), format!("Bearer {}", server.tokens()[1]));
+    logs_in_for(&link, "read notes admin write").await;
+    let went_on = go_on_with(&client, "u", &of_u, Some("accept")).await;
+    assert_eq!(went_on.text(), format!("Bearer {}", server.tokens()[2]));
+}
+
+// PROTOCOL F6
+#[tokio::test]
+async fn who_declines_one_login_has_answered_no_other() {
+    let (server, github) = (LoginServer::start(), github(MODERN));
+    let front = Front::of(&server, &github);
+    let (_gateway, client) = in_two_steps(&server, &github, &front).await;
+    front.challenges(WRITE);
+    let (link, of_t) = asked(&client.call("github_t", "{}").await);
+    let mut browser = Browser::default();
+    browser.open(&link).await;
+    let at = browser.leave(&link).await;
+    front.challenges(ADMIN);
+    let (_, of_u) = asked(&client.call("github_u", "{}").await);
+    let before = github.heard("tools/call").len();
+    let went_on = go_on(&client, &of_t, Some("accept"));
+    let declines = async {
+        let declined = go_on_with(&client, "u", &of_u, Some("decline")).await;
+        assert_eq!(declined.tool_error(), "input_refused");
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(github.heard("tools/call").len(), before, "it waits");
+        let back = browser.sent_back(&at).await;
+        assert_eq!(browser.open(&back).await.status, 200);
+    };
+    let (went_on, ()) = tokio::join!(went_on, declines);
+    assert_eq!(went_on.text(), format!("Bearer {}", server.tokens()[1]));
+}
+
 // PROTOCOL F6
 #[tokio::test]
 async fn who_may_list_nothing_with_what_was_granted_is_asked_for_more_by_the_login() {
@@ -368,8 +450,6 @@ async fn who_may_list_nothing_with_what_was_granted_is_asked_for_more_by_the_log
     for scopes in ["read notes", "read notes write"] {
         assert_eq!(client.tools().await, ["github_login"]);
         let (link, _) = asked(&client.call("github_login", "{}").await);
-        // Logins of one principal are told apart by the second.
-        tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
         logs_in_for(&link, scopes).await;
     }
     let listed = client.tools().await;

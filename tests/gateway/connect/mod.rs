@@ -44,11 +44,16 @@ fn gateway(github: &Upstream, server: &LoginServer) -> GatewayBuilder {
 
 /// Goes on with a call of `t`, with these answers.
 async fn go_on(client: &Client, state: &str, action: Option<&str>) -> Answer {
+    go_on_with(client, "t", state, action).await
+}
+
+/// The same of another tool.
+async fn go_on_with(client: &Client, tool: &str, state: &str, action: Option<&str>) -> Answer {
     let answers = action.map_or_else(String::new, |action| {
         format!(r#""inputResponses":{{"{KEY}":{{"action":"{action}"}}}},"#)
     });
     let params = format!(
-        r#"{{"name":"github_t","arguments":{{}},{answers}"requestState":{}}}"#,
+        r#"{{"name":"github_{tool}","arguments":{{}},{answers}"requestState":{}}}"#,
         quote(state)
     );
     client.ask("tools/call", &params).await

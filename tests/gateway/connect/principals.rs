@@ -117,7 +117,7 @@ async fn what_one_principal_is_given_is_no_other_principals() {
     let soon = Instant::now() + Duration::from_millis(20);
     let settled = |whose: Account, notice: Arc<str>| {
         let connections = &scene.connections;
-        async move { connections.settled(&whose, &notice, soon).await }
+        async move { connections.settled(&whose, &notice, None, soon).await }
     };
     assert_eq!(settled(ana.clone(), notice.clone()).await, Settled::Granted);
     assert_eq!(settled(bob.clone(), others.clone()).await, Settled::Pending);
