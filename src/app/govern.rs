@@ -387,27 +387,12 @@ fn look(dir: &Path) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
     use crate::{
         catalog::rules::CatalogRules,
         events::{Bounds, Hub},
+        telemetry::heard::Heard,
     };
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     /// Whoever was told that a set is wrong is told that it is not, also where nothing else changes by that.
     #[test]
@@ -436,7 +421,7 @@ mod tests {
             journal: Journal::off(),
             standing: Mutex::default(),
         };
-        let lines = Lines::default();
+        let lines = Heard::default();
         let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
         tracing::subscriber::with_default(subscriber.finish(), || {
@@ -447,7 +432,7 @@ mod tests {
             governor.reload().unwrap();
             governor.reload().unwrap();
         });
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let text = lines.text();
         assert_eq!(text.matches("stay in force").count(), 1, "{text}");
         assert_eq!(text.matches("policies are mended").count(), 1, "{text}");
     }

@@ -137,28 +137,15 @@ where
     reason = "single members of lines are looked at"
 )]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use opentelemetry::trace::TracerProvider as _;
     use opentelemetry_sdk::trace::SdkTracerProvider;
     use serde_json::Value;
 
     use super::*;
-    use crate::spans::{About, Spans};
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::{
+        spans::{About, Spans},
+        telemetry::heard::Heard,
+    };
 
     /// SECURITY AUD-8
     #[test]
@@ -166,7 +153,7 @@ mod tests {
         const PLANTED: &str = "planted-in-a-line-0a1b2c";
         WITHHELD.hold([PLANTED]);
         for json in [true, false] {
-            let lines = Lines::default();
+            let lines = Heard::default();
             let writer = lines.clone();
             let make = move || Without(writer.clone());
             let layer = layer().with_writer(make);
@@ -180,7 +167,7 @@ mod tests {
             } else {
                 tracing::subscriber::with_default(registry.with(layer), say);
             }
-            let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+            let text = lines.text();
             assert_eq!(text.lines().count(), 2, "{text}");
             assert!(
                 text.contains("another") && !text.contains(PLANTED),
@@ -196,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_service_says_nothing_of_the_machinery_of_telemetry_but_what_is_wrong() {
-        let lines = Lines::default();
+        let lines = Heard::default();
         let writer = lines.clone();
         let filter = EnvFilter::builder().parse(SERVICE).unwrap();
         let layer = layer().with_writer(move || writer.clone());
@@ -207,7 +194,7 @@ mod tests {
             tracing::warn!(target: "opentelemetry-otlp", "nobody takes spans");
             tracing::info!("ready");
         });
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let text = lines.text();
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(
             text.contains("nobody takes spans") && text.contains("ready"),
@@ -217,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_names_the_span_that_it_was_written_in() {
-        let lines = Lines::default();
+        let lines = Heard::default();
         let writer = lines.clone();
         let json = layer()
             .json()
@@ -237,7 +224,7 @@ mod tests {
             drop(within);
             tracing::warn!("after");
         });
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let text = lines.text();
         let read: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
