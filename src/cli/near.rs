@@ -1,6 +1,6 @@
 //! Names like one that is not known: what somebody most likely meant.
 
-use crate::config;
+use strsim::osa_distance;
 
 /// How many are told.
 const MOST: usize = 3;
@@ -26,7 +26,7 @@ fn unlikeness(word: &str, name: &str) -> Option<usize> {
     let close = [Some(name), rest]
         .into_iter()
         .flatten()
-        .map(|name| (config::distance(word, name), name))
+        .map(|name| (osa_distance(word, name), name))
         .filter(|(distance, name)| *distance <= 1.max(name.len().min(word.len()) / 3))
         .map(|(distance, _)| distance)
         .min();

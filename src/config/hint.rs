@@ -1,5 +1,7 @@
 //! What to suggest for a word that is not known.
 
+use strsim::osa_distance;
+
 /// Keys that the product describes and this version does not have.
 const NOT_BUILT_YET: [&str; 2] = ["approvals", "valkey"];
 
@@ -28,30 +30,10 @@ pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let folded = word.to_ascii_lowercase().replace('-', "_");
     known
         .iter()
-        .map(|name| (distance(&folded, name), *name))
+        .map(|name| (osa_distance(&folded, name), *name))
         .filter(|(distance, name)| *distance <= 1.max(name.len().min(folded.len()) / 3))
         .min()
         .map(|(_, name)| name)
-}
-
-/// Edits (insert, delete, replace, swap neighbours) from one word to the other.
-pub(crate) fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().take(64).collect();
-    let to: Vec<char> = to.chars().take(64).collect();
-    let mut rows = vec![(0..=to.len()).collect::<Vec<usize>>()];
-    for i in 1..=from.len() {
-        let mut row = vec![i];
-        for j in 1..=to.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
-            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[from.len()][to.len()]
 }
 
 #[cfg(test)]

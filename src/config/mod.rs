@@ -25,7 +25,6 @@ mod yaml;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use hint::distance;
 pub use loaded::Loaded;
 pub use mcp_json::{Export, Import, import, load_mcp_json};
 pub use plan::{Plan, PolicyPlan};

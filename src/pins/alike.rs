@@ -1,5 +1,6 @@
 //! Names that people or models could take for one another.
 
+use strsim::levenshtein;
 use unicode_security::skeleton;
 
 /// What a name looks like: letters that look alike are one, and case and joints do not count.
@@ -24,29 +25,7 @@ pub fn outline(name: &str) -> String {
 pub fn are_alike(one: &str, other: &str) -> bool {
     let (one, other) = (outline(one), outline(other));
     let slips = one.chars().count().max(other.chars().count()) / 4;
-    one == other || slips > 0 && distance(&one, &other, slips.min(3)) <= slips.min(3)
-}
-
-/// How many letters have to change, up to `most`, beyond which it is `most + 1`.
-fn distance(one: &str, other: &str, most: usize) -> usize {
-    let one: Vec<_> = one.chars().take(256).collect();
-    let other: Vec<_> = other.chars().take(256).collect();
-    if one.len().abs_diff(other.len()) > most {
-        return most + 1;
-    }
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, c) in one.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = at + 1;
-        for (to, d) in other.iter().enumerate() {
-            let above = row[to + 1];
-            row[to + 1] = (corner + usize::from(c != d))
-                .min(above + 1)
-                .min(row[to] + 1);
-            corner = above;
-        }
-    }
-    row[other.len()].min(most + 1)
+    one == other || slips > 0 && levenshtein(&one, &other) <= slips.min(3)
 }
 
 #[cfg(test)]

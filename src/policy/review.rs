@@ -4,6 +4,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use strsim::osa_distance;
+
 use super::{
     Policy, Prepared, Problem,
     class::Classes,
@@ -116,7 +118,7 @@ impl Names {
     /// The one that is spelled most like it, if one is.
     fn near(&self, ty: &str, id: &str) -> Option<&str> {
         let same = self.all.iter().filter(|(other, _)| *other == ty);
-        same.map(|(_, name)| (distance(id, name), name.as_str()))
+        same.map(|(_, name)| (osa_distance(id, name), name.as_str()))
             .filter(|(distance, _)| *distance <= id.len() / 3 + 1)
             .min()
             .map(|(_, name)| name)
@@ -293,21 +295,4 @@ fn covers(
 fn note(compiled: &Compiled, rule: &Rule, message: &str) -> Problem {
     let file = &compiled.files[rule.file];
     Problem::at(&file.name, &file.text, rule.span.start, message)
-}
-
-/// How many characters must be changed to come from one name to another.
-pub(super) fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in two.iter().enumerate() {
-            let best = (row[j] + 1).min(row[j + 1] + 1);
-            let swap = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = best.min(swap);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }

@@ -15,8 +15,9 @@ use cedar_policy::{
     Entities, PolicySet, Schema, SchemaFragment, ValidationError, ValidationMode, Validator,
     ffi::DetailedError,
 };
+use strsim::osa_distance;
 
-use super::{review::distance, rule::Rule};
+use super::rule::Rule;
 use crate::call::IdentityKind;
 
 /// The schema as it is published.
@@ -101,7 +102,7 @@ fn told(error: &ValidationError) -> DetailedError {
         && let Some((_, name)) = told.message.rsplit_once(before)
     {
         let name = name.trim_end_matches('`');
-        let nearest = known.iter().min_by_key(|known| distance(name, known));
+        let nearest = known.iter().min_by_key(|known| osa_distance(name, known));
         told.help = nearest.map(|known| format!("did you mean `{known}`?"));
     }
     told
