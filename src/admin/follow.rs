@@ -16,8 +16,8 @@ use tokio::{
     time::interval,
 };
 
-use super::{Role, asked::Bench, problem::Problem, reply};
-use crate::{json::Json, server::Body};
+use super::{Role, problem::Problem, reply};
+use crate::{json::Json, server::Body, tasks::Tasks};
 
 /// Streams at once of those who come with one role.
 const STREAMS: usize = 64;
@@ -70,14 +70,15 @@ pub(super) trait Source: Send + 'static {
 /// # Errors
 /// When there are too many already for those who come so.
 pub(super) fn events(
-    bench: &Bench,
+    seats: &Seats,
+    tasks: &Tasks,
     role: Option<Role>,
     mut source: impl Source,
 ) -> Result<Response<Body>, Problem> {
-    let seat = bench.streams.take(role)?;
+    let seat = seats.take(role)?;
     let (told, events) = mpsc::channel(WAITING);
-    let stop = bench.tasks.token().clone();
-    bench.tasks.spawn_orderly(async move {
+    let stop = tasks.token().clone();
+    tasks.spawn_orderly(async move {
         let _seat = seat;
         let mut alive = interval(SILENCE);
         // The first is due at once: the stream begins with it, so that its reader knows that it is open.

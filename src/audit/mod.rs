@@ -10,6 +10,7 @@ pub mod home;
 mod index;
 pub mod journal;
 pub mod key;
+mod kind;
 mod left;
 pub mod log;
 mod place;

@@ -1,6 +1,6 @@
 //! The words of records by which people ask for them, each kind in one list, so that a slip is told from what is not there.
 
-use super::journal::Kind;
+use super::kind::Kind;
 
 /// How an operation ended: the `outcome` of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

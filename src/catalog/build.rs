@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     Catalog, Contribution,
-    namespace::{self, Namespace},
+    namespace::{self, Namespace, Prefixes},
     part::Part,
     report::{Reason, Report, Reports},
     resembling,
@@ -29,9 +29,6 @@ type Holder = (UpstreamId, Arc<str>);
 
 /// The holders of one kind of name.
 pub(super) type Held = HashMap<Arc<str>, Holder>;
-
-/// Prefixes, and whose they are: `None` where several upstreams share one.
-pub(super) type Prefixes = HashMap<Arc<str>, Option<usize>>;
 
 pub(super) fn build(
     rules: &CatalogRules,

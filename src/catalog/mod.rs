@@ -71,7 +71,7 @@ pub struct Catalog {
     scopes: HashMap<Scope, scope::ScopeView>,
     has_tasks: bool,
     withholds_some: bool,
-    prefixes: build::Prefixes,
+    prefixes: namespace::Prefixes,
     held: [build::Held; ListKind::COUNT],
     reports: Arc<[Report]>,
 }

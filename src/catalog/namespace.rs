@@ -11,7 +11,7 @@
 //! An empty prefix changes no URI. Going out and coming back yields the same bytes, and nothing comes back that could not
 //! have gone out.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -24,6 +24,9 @@ pub struct Namespace {
     /// `None`: names stay as they are.
     names: Option<NameRules>,
 }
+
+/// Prefixes, and whose they are: `None` where several upstreams share one.
+pub(super) type Prefixes = HashMap<Arc<str>, Option<usize>>;
 
 /// A template whose URIs could not be told from others after expansion: its scheme is not spelled out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Catalog, Contribution, Login, Route, build::Prefixes, check::exposed, part::Part, spelling,
+    Catalog, Contribution, Login, Route, check::exposed, namespace::Prefixes, part::Part, spelling,
 };
 use crate::protocol::{methods::ListKind, names::Scope};
 

@@ -7,10 +7,11 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
@@ -20,7 +21,6 @@ use tokio::time::Instant;
 
 use super::{
     Account, ConnectError, Connections, Grant,
-    accounts::Slot,
     discover::Login,
     store::StoreError,
     token::{self, Client, TokenError, Tokens},
@@ -45,7 +45,36 @@ pub(super) struct Renewal {
     failed: Option<(ConnectError, Instant)>,
 }
 
+/// One grant, and who is about to renew it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) grant: ArcSwap<Grant>,
+    /// What the store holds of it, as far as is known here: an older one where `grant` could not be written.
+    pub(super) stored: ArcSwap<Grant>,
+    /// Never held across an await.
+    renewal: Mutex<Renewal>,
+}
+
 impl Slot {
+    pub(super) fn of(grant: Arc<Grant>) -> Self {
+        Self {
+            grant: ArcSwap::new(Arc::clone(&grant)),
+            stored: ArcSwap::new(grant),
+            renewal: Mutex::default(),
+        }
+    }
+
+    /// Takes a grant that is in the store.
+    pub(super) fn hold(&self, grant: Arc<Grant>) {
+        self.stored.store(Arc::clone(&grant));
+        self.grant.store(grant);
+    }
+
+    /// Whether that is the grant here.
+    pub(super) fn holds(&self, used: &Arc<Grant>) -> bool {
+        Arc::ptr_eq(&self.grant.load(), used)
+    }
+
     fn renewing(&self) -> MutexGuard<'_, Renewal> {
         // A panic under the lock leaves nothing half done, so poison says nothing.
         self.renewal.lock().unwrap_or_else(PoisonError::into_inner)

@@ -198,7 +198,8 @@ pub(in crate::admin) fn follow(asked: Asked) -> Answer {
     let started = reader(&asked).and_then(|reader| {
         let records = Records::from_now_on(reader.directory(), &filter(&asked.query));
         let records = records.map_err(|error| unreadable(&error))?;
-        follow::events(&asked.bench, asked.role, records)
+        let bench = &asked.bench;
+        follow::events(&bench.streams, &bench.tasks, asked.role, records)
     });
     std::future::ready(started).boxed()
 }

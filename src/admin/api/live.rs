@@ -42,7 +42,9 @@ pub(in crate::admin) struct Call<'a> {
 
 pub(in crate::admin) fn follow(asked: Asked) -> Answer {
     let calls = Calls(asked.gateway.feed.watch());
-    std::future::ready(follow::events(&asked.bench, asked.role, calls)).boxed()
+    let bench = &asked.bench;
+    let events = follow::events(&bench.streams, &bench.tasks, asked.role, calls);
+    std::future::ready(events).boxed()
 }
 
 struct Calls(Watching);

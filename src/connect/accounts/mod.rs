@@ -13,49 +13,17 @@ use std::{
     },
 };
 
-use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use tokio::sync::watch;
 
 use super::{
     flows::Account,
     grant::Grant,
-    renewing::Renewal,
+    renewing::Slot,
     spec::ConnectSpec,
     store::{Change, GRANT, Key, RECORDS, Record, Store, StoreError},
 };
 use crate::{call::Principal, protocol::UpstreamId};
-
-/// One grant, and who is about to renew it.
-#[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) grant: ArcSwap<Grant>,
-    /// What the store holds of it, as far as is known here: an older one where `grant` could not be written.
-    stored: ArcSwap<Grant>,
-    /// Never held across an await.
-    pub(super) renewal: Mutex<Renewal>,
-}
-
-impl Slot {
-    pub(super) fn of(grant: Arc<Grant>) -> Self {
-        Self {
-            grant: ArcSwap::new(Arc::clone(&grant)),
-            stored: ArcSwap::new(grant),
-            renewal: Mutex::default(),
-        }
-    }
-
-    /// Takes a grant that is in the store.
-    fn hold(&self, grant: Arc<Grant>) {
-        self.stored.store(Arc::clone(&grant));
-        self.grant.store(grant);
-    }
-
-    /// Whether that is the grant here.
-    pub(super) fn holds(&self, used: &Arc<Grant>) -> bool {
-        Arc::ptr_eq(&self.grant.load(), used)
-    }
-}
 
 /// Every grant.
 #[derive(Debug)]
