@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     notes::{Present, Rules, Seen, Step, Sum, Three},
     rule::{Contains, Id, Items, Members, Rule, Words},
-    run::{Enough, Known, Run},
+    run::{Enough, Known, Run, seek, walk},
     told,
 };
 use crate::json::{Json, Kind, Node, canonical};
@@ -232,15 +232,4 @@ impl<'a> Run<'a> {
         self.path.pop();
         known
     }
-}
-
-/// What walking along a value costs beside its members or elements: where they end is found byte by byte, and what stands
-/// between them may be long.
-fn walk(value: Node<'_>) -> usize {
-    value.raw_bytes().len() / 256
-}
-
-/// What looking for one member costs.
-pub(super) fn seek(value: Node<'_>) -> usize {
-    1 + value.raw_bytes().len() / 512
 }

@@ -2,7 +2,6 @@
 
 use super::{
     Problem, Schema, TOLD, Verdict,
-    inside::seek,
     notes::{Seen, Step, Sum, Three},
     rule::{Id, Rule, Words},
     told,
@@ -327,4 +326,15 @@ impl<'a> Run<'a> {
             });
         }
     }
+}
+
+/// What walking along a value costs beside its members or elements: where they end is found byte by byte, and what stands
+/// between them may be long.
+pub(super) fn walk(value: Node<'_>) -> usize {
+    value.raw_bytes().len() / 256
+}
+
+/// What looking for one member costs.
+pub(super) fn seek(value: Node<'_>) -> usize {
+    1 + value.raw_bytes().len() / 512
 }

@@ -2,8 +2,10 @@
 
 mod body;
 mod dial;
+mod events;
 mod http;
 mod mux;
+mod owes;
 mod pool;
 mod printable;
 mod refused;

@@ -8,7 +8,7 @@
 mod apart;
 #[cfg(test)]
 mod arrays;
-mod resume;
+pub(super) mod resume;
 #[cfg(test)]
 mod tests;
 
@@ -28,7 +28,9 @@ use secrecy::ExposeSecret;
 
 use super::{
     Answer, Frames, Head, Outbound, Transport,
-    body::{Drain, Events, Owes, check_id, rest, whole},
+    body::{Drain, check_id, rest, whole},
+    events::Events,
+    owes::Owes,
     pool::{Arriving, Length, Outgoing, Pool},
     refused::{admitted, retry_after},
 };
@@ -46,7 +48,7 @@ use crate::{
 
 use apart::Apart;
 
-pub(super) use resume::Resume;
+use resume::Resume;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");

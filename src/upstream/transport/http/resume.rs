@@ -19,7 +19,7 @@ use crate::{
         CredentialError, UpstreamError,
         transport::{
             Credential,
-            body::Owes,
+            owes::Owes,
             pool::{Arriving, Length},
         },
     },

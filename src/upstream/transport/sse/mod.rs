@@ -21,9 +21,11 @@ use tokio::time::timeout;
 
 use super::{
     Answer, Frames, Head, Outbound, Owners, Transport,
-    body::{Events, Owes, rest},
+    body::rest,
+    events::Events,
     http::{Content, assemble, configured, inspect},
     mux::{Inbox, LastWord, Mux},
+    owes::Owes,
     pool::{Length, Pool},
     refused::{admitted, retry_after},
 };
