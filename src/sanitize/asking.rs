@@ -3,24 +3,11 @@
 //! An address is never edited and never fetched (PROTOCOL E). Deliberately absent: whether a question is honest.
 
 use super::{
-    Blocked, Class,
+    Blocked, Class, Questions,
     called::{is_asked_for, is_secret},
+    verdict::REASON,
 };
 use crate::json::{Json, Kind, Node, Span};
-
-/// Where in a value questions to a person stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Questions {
-    /// Nowhere.
-    #[default]
-    None,
-    /// It is an `inputRequests` object.
-    Requests,
-    /// In its member `inputRequests`, as in the state of a task.
-    State,
-    /// In the member `elicitations` of its `data`, of addresses to visit: it is an error -32042 of 2025-11-25.
-    Visits,
-}
 
 /// The questions of a value: whether each is asked by an address, and its params.
 fn questions(value: &Json, of: Questions) -> impl Iterator<Item = (bool, Node<'_>)> {
@@ -49,7 +36,7 @@ pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
         };
         if let Some((rule, at)) = fault {
             return Some(Blocked {
-                reason: super::verdict::REASON,
+                reason: REASON,
                 kind: Class::Elicitation.word(),
                 rule: Some(rule.into()),
                 place: if url {

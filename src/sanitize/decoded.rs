@@ -13,9 +13,9 @@ use unicode_normalization::UnicodeNormalization;
 use super::{
     hidden::may_be_unseen,
     readable::{self, Stretches, TEXT, is_text, is_written},
-    survey::{BLOCK, Encoded, Form, Found, Marks, Survey, all_places, bits, places},
+    survey::{BLOCK, Encoded, Form, Found, KEEP, Marks, Survey, all_places, bits, places},
+    tail::SEAM,
     terminal::between,
-    views::SEAM,
     work::looked,
 };
 
@@ -368,9 +368,6 @@ fn is_sentence(text: &[u8], word: usize) -> bool {
     small && word[0].is_ascii_alphabetic() && (mark || behind.first() == Some(&b' '))
 }
 
-/// What is kept of a buffer from one text to the next, in bytes.
-pub(super) const KEEP: usize = 2 << 20;
-
 /// Tells every token, cut by white space, quotes and angles, that holds one of these marks with what `goes_on` says follows it.
 fn tokens(
     text: &[u8],
@@ -415,17 +412,6 @@ fn is_hex_pair(rest: &[u8]) -> bool {
 
 fn is_unicode_escape(rest: &[u8]) -> bool {
     matches!(rest, [b'u', digits @ ..] if digits.len() >= 4 && digits[..4].iter().all(u8::is_ascii_hexdigit))
-}
-
-/// One bit for each byte of a block, given with what stands one and two bytes farther on: set where a letter or digit in another
-/// form may begin, by its first two bytes.
-#[inline(always)]
-pub(super) fn forms<S: Simd>([first, second, _]: [Marks<S>; 3]) -> u64 {
-    bits(
-        first.is(0xEF) & second.with(1).is(0xBD)
-            | first.is(0xF0) & second.is(0x9D)
-            | first.is(0xE2) & (second.is(0x92) | second.is(0x93)),
-    )
 }
 
 /// Whether a text begins with a letter or digit in another form.

@@ -19,7 +19,7 @@ use super::{
     placeholder::is_telling,
     rules::Rules,
     spot::{Spot, alike, alter, places},
-    verdict::REASON,
+    verdict::{REASON, TOLD},
     views::{Part, Views},
     work::{Exhausted, Work},
 };
@@ -31,8 +31,6 @@ use crate::{
 
 /// How often a value may change before what is left is blocked.
 const PASSES: usize = 3;
-/// The most findings of one value that are told one by one; the rest are counted.
-pub(super) const TOLD: usize = 64;
 
 /// Looks at content and acts upon what is in it. Shared by all calls.
 pub struct Sanitizer {

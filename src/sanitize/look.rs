@@ -9,10 +9,10 @@ use std::ops::Range;
 use super::{
     Blocks, Class, Detector, Hit, Sanitizer, Subject, Survey,
     decoded::Decoded,
-    engine::TOLD,
     placeholder::is_placeholder,
     rules::fitting,
     spot::Spot,
+    verdict::TOLD,
     views::{BEFORE, EARLIER, Part, View},
     work::{Exhausted, Work},
 };

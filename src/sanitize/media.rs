@@ -11,7 +11,7 @@ use std::{borrow::Cow, collections::HashSet, hash::BuildHasher, time::SystemTime
 use super::{
     Blocked, Class, Marks, Sanitizer, Subject, Verdict, asking,
     blob::{self, expected, fault, is_base64, is_media, is_text},
-    engine::TOLD,
+    verdict::{REASON, TOLD},
     work::{Exhausted, Work},
 };
 use crate::{
@@ -294,7 +294,7 @@ impl Media {
         }
         if direction != Direction::Results {
             return Err(Blocked {
-                reason: super::verdict::REASON,
+                reason: REASON,
                 kind: Class::Media.word(),
                 rule: Some(rule.into()),
                 place: pointers(item.value, &[item.span.start]).swap_remove(0),

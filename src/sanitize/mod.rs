@@ -37,7 +37,7 @@ mod verdict;
 mod views;
 mod work;
 
-pub use asking::{Questions, ask_the_same, host_of};
+pub use asking::{ask_the_same, host_of};
 pub use class::Class;
 pub use engine::Sanitizer;
 pub use hit::{Detector, Hit};
@@ -45,4 +45,4 @@ pub use own::OwnCredentials;
 pub use scrub::{Scrubber, without_secrets, without_secrets_before};
 pub use survey::Survey;
 pub use tail::Tail;
-pub use verdict::{Blocked, Blocks, Found, MISFIT, Marks, Subject, Verdict};
+pub use verdict::{Blocked, Blocks, Found, MISFIT, Marks, Questions, Subject, Verdict};

@@ -3,7 +3,8 @@
 //! Guarantees: at most [`SEAM`] bytes, in whole characters, however many texts there were; a text with nothing in it changes
 //! nothing. Deliberately absent: what is found where they meet (`views.rs`).
 
-use super::views::SEAM;
+/// Of a text beside another, as many bytes at each end are read together with it.
+pub(super) const SEAM: usize = 512;
 
 /// The end of the texts of earlier events of the same answer: nothing hides in the seams. At most 512 bytes.
 #[derive(Debug, Default, Clone)]

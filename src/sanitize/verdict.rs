@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{asking::Questions, rules::Actions};
+use super::rules::Actions;
 use crate::{
     call::CallId,
     findings::{Action, Direction},
@@ -51,6 +51,20 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// Where in a value questions to a person stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Questions {
+    /// Nowhere.
+    #[default]
+    None,
+    /// It is an `inputRequests` object.
+    Requests,
+    /// In its member `inputRequests`, as in the state of a task.
+    State,
+    /// In the member `elicitations` of its `data`, of addresses to visit: it is an error -32042 of 2025-11-25.
+    Visits,
+}
+
 /// Which strings of a value are blocks of text: they are read as one, too, and nothing hides where they meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocks {
@@ -85,6 +99,9 @@ pub struct Blocked {
     /// Where, as a JSON pointer; empty for the whole.
     pub place: String,
 }
+
+/// The most findings of one value that are told one by one; the rest are counted.
+pub(super) const TOLD: usize = 64;
 
 /// The word for content that does not go on.
 pub(super) const REASON: &str = "content_blocked";

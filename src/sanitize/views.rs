@@ -10,17 +10,11 @@ use std::{
 
 use fearless_simd::{Level, Simd, dispatch};
 
-use super::{
-    Blocks, Tail,
-    decoded::{Decoded, KEEP},
-    work::looked,
-};
+use super::{Blocks, Tail, decoded::Decoded, survey::KEEP, tail::SEAM, work::looked};
 use crate::json::{Behind, Json, Pieces, Span, Text, unquote};
 
 /// Strings of at least this many bytes are texts of their own.
 const LONG: usize = 1 << 10;
-/// Of a text beside another, as many bytes at each end are read together with it.
-pub(super) const SEAM: usize = 512;
 
 /// What stands behind a name, and behind anything else.
 const NAMED: Behind = Behind::two(*b": ");

@@ -21,7 +21,6 @@ mod tests;
 use std::{ops::Range, sync::Arc};
 
 use self::tables::Kind;
-pub(super) use search::{in_place, suspects};
 
 use super::{Class, Detector, Hit, Survey};
 

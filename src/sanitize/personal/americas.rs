@@ -4,7 +4,7 @@
 
 use super::{
     checks::{is_day, luhn, number, weighed},
-    table::{Rule, rule},
+    rule::{Rule, rule},
 };
 
 /// Numbers of digits only.

@@ -4,7 +4,7 @@
 
 use super::{
     checks::{is_day, luhn, mod_11_10, number, same, verhoeff, weighed},
-    table::{Rule, rule},
+    rule::{Rule, rule},
 };
 
 /// Numbers of digits only.

@@ -5,7 +5,7 @@
 use super::{
     accounts::{ACCOUNT_OF_SLAVS, rest_97},
     checks::{is_day, luhn, number, same, weighed},
-    table::{Rule, rule},
+    rule::{Rule, rule},
 };
 
 /// Numbers of digits only.

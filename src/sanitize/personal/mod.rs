@@ -20,6 +20,7 @@ mod country;
 mod domestic;
 mod europe;
 mod further;
+mod grouped;
 mod headed;
 mod iban;
 mod joints;
@@ -35,6 +36,7 @@ mod old_world;
 mod people;
 #[cfg(test)]
 mod plain;
+mod rule;
 mod set;
 mod shapes;
 mod table;

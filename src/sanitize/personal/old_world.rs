@@ -4,7 +4,7 @@
 
 use super::{
     checks::{luhn, mod_11_10, number, same, weighed},
-    table::{Rule, rule},
+    rule::{Rule, rule},
 };
 
 /// Numbers of digits only.

@@ -6,7 +6,7 @@
 
 use super::{
     checks::{is_day, number, same},
-    table::{Rule, named},
+    rule::{Rule, named},
 };
 
 /// Numbers of digits only.

@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use super::{
     COUNTRIES,
     checks::same,
-    lettered::Lettered,
+    grouped::Lettered,
     named::LETTERED,
     national::{Near, TAXPAYERS, is_taxed},
     number::{Row, ends_alone, stands_alone},
+    rule::Rule,
     table,
 };
 
@@ -95,7 +96,7 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
             return (Some((span, name.to_string())), end);
         }
     }
-    let fits = |rule: &&table::Rule| {
+    let fits = |rule: &&Rule| {
         let mut shapes = rule.worded.iter().chain(rule.alone);
         shapes.any(|known| *known == shape) && !same(&digits) && (rule.holds)(&digits)
     };

@@ -4,7 +4,7 @@
 //! and the words that announce it (`national.rs`).
 
 use super::{
-    lettered::Lettered,
+    grouped::Lettered,
     number::{Glance, Row, Shape},
     set::Set,
     table,

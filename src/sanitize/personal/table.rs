@@ -7,50 +7,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{
     accounts::ACCOUNTS, americas::AMERICAS, europe::EUROPE, further::FURTHER, old_world::OLD_WORLD,
-    people::PEOPLE, world::WORLD,
+    people::PEOPLE, rule::Rule, world::WORLD,
 };
-
-/// One kind of number.
-pub(super) struct Rule {
-    pub(super) name: &'static str,
-    /// Shapes that need a word, and those that do not.
-    pub(super) worded: &'static [&'static str],
-    pub(super) alone: &'static [&'static str],
-    pub(super) words: &'static [&'static str],
-    pub(super) holds: fn(&[u8]) -> bool,
-    /// Whether a number counts by its own name alone: no check digit tells it from others that stand near the word.
-    pub(super) by_name: bool,
-}
-
-pub(super) const fn rule(
-    name: &'static str,
-    worded: &'static [&'static str],
-    alone: &'static [&'static str],
-    words: &'static [&'static str],
-    holds: fn(&[u8]) -> bool,
-) -> Rule {
-    Rule {
-        name,
-        worded,
-        alone,
-        words,
-        holds,
-        by_name: false,
-    }
-}
-
-/// A kind of number that has no check digit: each shape needs a word, and nothing may call the number something else.
-pub(super) const fn named(
-    name: &'static str,
-    worded: &'static [&'static str],
-    words: &'static [&'static str],
-    can_be: fn(&[u8]) -> bool,
-) -> Rule {
-    Rule {
-        by_name: true,
-        ..rule(name, worded, &[], words, can_be)
-    }
-}
 
 /// The other ways in which a word is written: in capitals, without accents, and as names in source have it.
 pub(super) fn other_ways(word: &str) -> impl Iterator<Item = String> + use<> {

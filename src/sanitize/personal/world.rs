@@ -5,7 +5,7 @@
 use super::{
     checks::{is_day, luhn, luhn_after, number, same, verhoeff, weighed},
     letters::chinese,
-    table::{Rule, rule},
+    rule::{Rule, rule},
 };
 
 /// Numbers of digits only.

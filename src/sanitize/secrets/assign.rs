@@ -6,17 +6,15 @@
 use std::ops::Range;
 
 use super::{
+    bytes::{ends_with, is_token},
     grammar::earnest,
-    plausible::{holds, is_path, placeholder, plausible, random},
+    plausible::{PASSWORD, holds, is_path, kinds, placeholder, plausible, random},
     public::{begins_encrypted, name_at_end},
-    scan::{Scan, is_token},
+    scan::Scan,
     settings::{AROUND, is_argument, is_in_file, is_of_packages, is_variable},
     urls::strong,
 };
 use crate::sanitize::{Class, survey::is_telling, work::looked};
-
-/// The longest password that is looked for, in bytes.
-pub(super) const PASSWORD: usize = 128;
 
 /// Schemes that authenticate whoever has the token.
 const BEARERS: [&[u8]; 9] = [
@@ -413,22 +411,6 @@ fn is_of_mail(value: &[u8]) -> bool {
 /// Whether it is more than one byte again and again.
 fn varied(value: &[u8]) -> bool {
     value.windows(2).any(|pair| pair[0] != pair[1])
-}
-
-/// How many of lower case, upper case, digits and others.
-pub(super) fn kinds(value: &[u8]) -> usize {
-    let any = |of: fn(&u8) -> bool| usize::from(value.iter().any(of));
-    any(u8::is_ascii_lowercase)
-        + any(u8::is_ascii_uppercase)
-        + any(u8::is_ascii_digit)
-        + any(|byte| !byte.is_ascii_alphanumeric())
-}
-
-/// Whether `text` ends with `word`, whatever its case.
-pub(super) fn ends_with(text: &[u8], word: &[u8]) -> bool {
-    text.len()
-        .checked_sub(word.len())
-        .is_some_and(|from| text[from..].eq_ignore_ascii_case(word))
 }
 
 /// What Base64 of up to 256 characters stands for.

@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use super::{
+    bytes::is_token,
     commands::is_run,
     plausible::{holds, placeholder, plausible},
-    scan::{Scan, is_token},
+    scan::Scan,
     urls::strong,
 };
 use crate::sanitize::{Class, work::looked};

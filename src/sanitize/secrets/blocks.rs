@@ -7,10 +7,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{
-    plausible::holds,
-    scan::{Scan, is_token},
-};
+use super::{bytes::is_token, plausible::holds, scan::Scan};
 use crate::sanitize::{Class, work::looked};
 
 /// The longest key that is followed to its end, in bytes.

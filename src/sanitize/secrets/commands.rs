@@ -10,10 +10,11 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{
+    bytes::is_token,
     grammar::LINE,
     plausible::{is_wordy, random},
     rules::Word,
-    scan::{Scan, is_token},
+    scan::Scan,
 };
 use crate::sanitize::{Class, work::looked};
 

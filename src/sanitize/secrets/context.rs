@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::{
+    bytes::is_token,
     ending::Ending,
     names::{is_number, letters, low, name_before, operator, quoted},
     plausible::{holds, is_path, is_wordy, plausible, random},
@@ -14,7 +15,7 @@ use super::{
     },
     rules::{Token, Word},
     said::Said,
-    scan::{Scan, is_token},
+    scan::{Scan, WORD},
     section::owner,
     service::names_a_service,
 };
@@ -33,8 +34,6 @@ const DOTS: usize = 64;
 
 /// How far before a value it is looked whether that is the number of an application, in bytes.
 const APPLICATION: usize = 32;
-/// The longest word before an assignment that is remembered, and one.
-pub(super) const WORD: usize = 24;
 
 /// What was seen of values: there may be many runs in one.
 #[derive(Default)]

@@ -4,12 +4,7 @@
 
 use std::ops::Range;
 
-use super::{
-    assign::{decoded, ends_with},
-    plausible::placeholder,
-    scan::Scan,
-    urls::strong,
-};
+use super::{assign::decoded, bytes::ends_with, plausible::placeholder, scan::Scan, urls::strong};
 use crate::sanitize::Class;
 
 /// Asks for a password, in Base64.

@@ -12,16 +12,14 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{
-    assign::{PASSWORD, ends_with, kinds},
-    plausible::{Shape, holds, is_wordy, placeholder, plausible},
-    scan::{Scan, is_token},
+    bytes::{ends_with, is_token},
+    plausible::{PASSWORD, Shape, holds, is_wordy, kinds, placeholder, plausible},
+    scan::Scan,
     settings::{AROUND, is_of_packages},
     urls::strong,
 };
 use crate::sanitize::{Class, work::looked};
 
-/// What makes a password of a text, in PowerShell.
-pub(super) const SECURE: &[u8] = b"ConvertTo-SecureString";
 /// How far before a value the line is looked at that it stands in, in bytes.
 pub(super) const LINE: usize = 120;
 /// How far before the body of a key its label may stand, in bytes.

@@ -7,9 +7,10 @@
 use std::ops::Range;
 
 use super::{
-    assign::{decoded, ends_with, kinds},
+    assign::decoded,
+    bytes::ends_with,
     grammar::earnest,
-    plausible::{Shape, holds, placeholder, random},
+    plausible::{Shape, holds, kinds, placeholder, random},
     scan::Scan,
     urls::strong,
 };

@@ -14,6 +14,7 @@ mod assign;
 mod beside;
 mod blocks;
 mod broken;
+mod bytes;
 mod checksums;
 mod commands;
 mod context;

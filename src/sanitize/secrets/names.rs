@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use wide::u8x16;
 
-use super::{plausible::holds, scan::is_token};
+use super::{bytes::is_token, plausible::holds};
 use crate::sanitize::survey::{BLOCK, within};
 
 /// How far before a value its own name may begin, in bytes.

@@ -8,10 +8,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{
-    plausible::plausible,
-    scan::{Scan, is_token},
-};
+use super::{bytes::is_token, plausible::plausible, scan::Scan};
 use crate::sanitize::{Class, work::looked};
 
 /// How far before a member and behind it its object is looked at, in bytes: a key of RSA with 4096 bits fits.

@@ -160,7 +160,7 @@ impl Pattern {
         const END: usize = 36;
         const DASHES: [usize; 4] = [8, 13, 18, 23];
         let alone =
-            |byte: &u8| !super::scan::is_token(*byte) && !super::scan::is_joint_or_at(*byte);
+            |byte: &u8| !super::bytes::is_token(*byte) && !super::bytes::is_joint_or_at(*byte);
         let fits = |set: Set, at: usize| match at {
             END => set.bytes().any(|byte| alone(&byte)),
             _ if at > END => true,

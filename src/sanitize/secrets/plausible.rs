@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
+/// The longest password that is looked for, in bytes.
+pub(super) const PASSWORD: usize = 128;
 /// What stands in places where people write what is to be replaced.
 const PLACEHOLDERS: [&[u8]; 41] = [
     // Of the handbook of bots of Telegram.
@@ -407,6 +409,15 @@ fn encoded(piece: &[u8]) -> bool {
         && shape.lower * 8 >= long
         && shape.digits > 0
         && turns * 4 >= long
+}
+
+/// How many of lower case, upper case, digits and others.
+pub(super) fn kinds(value: &[u8]) -> usize {
+    let any = |of: fn(&u8) -> bool| usize::from(value.iter().any(of));
+    any(u8::is_ascii_lowercase)
+        + any(u8::is_ascii_uppercase)
+        + any(u8::is_ascii_digit)
+        + any(|byte| !byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]

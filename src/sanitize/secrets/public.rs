@@ -7,9 +7,9 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{
+    bytes::is_token,
     names::{name_before, operator},
     plausible::holds,
-    scan::is_token,
 };
 use crate::sanitize::work::looked;
 

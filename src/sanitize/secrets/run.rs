@@ -5,7 +5,7 @@
 
 use wide::u8x16;
 
-use super::scan::is_token;
+use super::bytes::is_token;
 use crate::sanitize::{
     survey::{BLOCK, block, is, mask, within},
     work::looked,

@@ -10,10 +10,10 @@ use fearless_simd::{Level, Simd, dispatch};
 use super::{
     Names, Wanted,
     blocks::{Marks, Parts},
+    bytes::{is_joint, is_joint_or_at, is_part, is_token},
     checksums::checksum_holds,
-    context::{Valued, WORD},
+    context::Valued,
     ending::Ending,
-    grammar::SECURE,
     object::Object,
     plausible::{plausible, within_base64},
     public::is_called_secret,
@@ -28,6 +28,11 @@ use crate::sanitize::{
 
 /// How far back the beginning of a token may stand that has other characters in it than a run has.
 const REACH: usize = 80;
+
+/// What makes a password of a text, in PowerShell.
+const SECURE: &[u8] = b"ConvertTo-SecureString";
+/// The longest word before an assignment that is remembered, and one.
+pub(super) const WORD: usize = 24;
 
 /// The state of one look.
 pub(super) struct Scan<'a> {
@@ -481,39 +486,6 @@ fn merge(hits: &mut Vec<Hit>, first: usize) {
 
 /// Begins keys with signs in them, so that what stands before the first sign may be a name.
 const DJANGO: &[u8] = b"django-insecure-";
-
-pub(super) const fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
-}
-
-/// What may stand between two places of one token.
-const fn is_part(byte: u8) -> bool {
-    PARTS[byte as usize]
-}
-
-/// [`is_part`] of every byte.
-const PARTS: [bool; 256] = {
-    let mut parts = [false; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        parts[byte as usize] = is_token(byte) || is_joint(byte);
-        byte += 1;
-    }
-    parts
-};
-
-/// The same with what stands in no beginning.
-pub(super) const fn is_joint_or_at(byte: u8) -> bool {
-    is_joint(byte) || byte == b'@'
-}
-
-/// What some tokens have in them beside token characters.
-const fn is_joint(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'.' | b'/' | b'+' | b'~' | b':' | b'|' | b'!' | b'=' | b'$'
-    )
-}
 
 #[cfg(test)]
 mod tests {

@@ -8,9 +8,10 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     Names,
+    bytes::is_token,
     plausible::holds,
     rules::{Rules, Word},
-    scan::{Scan, is_token},
+    scan::Scan,
     service::stands_over,
     urls::strong,
 };

@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-use super::scan::is_token;
+use super::bytes::is_token;
 
 const TABLE: &str = include_str!("services.txt");
 

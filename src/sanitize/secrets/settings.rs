@@ -3,7 +3,7 @@
 //!
 //! Guarantees: looks no farther than [`AROUND`] bytes. Deliberately absent: what a password looks like (`grammar.rs`).
 
-use super::{plausible::holds, scan::is_token};
+use super::{bytes::is_token, plausible::holds};
 use crate::sanitize::work::looked;
 
 /// How far before a password what it is told by may stand, in bytes, and half as far behind.

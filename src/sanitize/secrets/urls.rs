@@ -4,9 +4,9 @@
 //! (`assign.rs`, `context.rs`).
 
 use super::{
-    assign::kinds,
-    plausible::{holds, placeholder, plausible},
-    scan::{Scan, is_token},
+    bytes::is_token,
+    plausible::{holds, kinds, placeholder, plausible},
+    scan::Scan,
 };
 use crate::sanitize::{Class, work::looked};
 

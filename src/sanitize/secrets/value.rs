@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{assign::PASSWORD, scan::Scan};
+use super::{plausible::PASSWORD, scan::Scan};
 use crate::sanitize::work::looked;
 
 impl Scan<'_> {

@@ -7,6 +7,7 @@
 // SECURITY 7
 
 mod assign;
+mod beyond;
 mod blocks;
 mod marks;
 mod plane;
@@ -26,12 +27,10 @@ pub(super) use marks::{Held, Marks, bits};
 use plane::{LANES, Plane};
 use tile::{Kinds, Odd, TOLD, Tile};
 
-use super::{
-    decoded::{self, KEEP},
-    hidden,
-    work::looked,
-};
+use super::work::looked;
 
+/// What is kept of a buffer from one text to the next, in bytes.
+pub(super) const KEEP: usize = 2 << 20;
 /// The shortest run of token characters that is told.
 pub(super) const TOKEN: usize = 14;
 /// The shortest row of digits that is told, in bytes.
@@ -206,12 +205,12 @@ impl Survey {
     /// goes before it.
     #[inline(always)]
     fn beyond<S: Simd>(&mut self, three: [Marks<S>; 3], (at, last): (usize, bool)) {
-        let suspects = hidden::suspects(three);
+        let suspects = beyond::suspects(three);
         if suspects != 0 {
-            let left = suspects & !hidden::in_place(three, suspects);
+            let left = suspects & !beyond::in_place(three, suspects);
             found(&mut self.hidden, at, left);
         }
-        found(&mut self.forms, at, decoded::forms(three));
+        found(&mut self.forms, at, beyond::forms(three));
         let [first, second, _] = three;
         let of_two = first.is(0xC2) & second.within(0x80, 0x20);
         found(&mut self.controls, at, bits(first.control() | of_two));

@@ -373,12 +373,12 @@ fn of_very_many_refused_items_some_are_told_of_and_all_are_counted() {
         r#"[{"action":"block","class":"media","rule":"media_type_mismatch","count":500}]"#
     );
     let recent = sanitizer.findings().recent();
-    assert_eq!(recent.len(), engine::TOLD);
+    assert_eq!(recent.len(), verdict::TOLD);
     let places = recent.iter().map(|finding| finding.place.to_string());
     let mut places: Vec<String> = places.collect();
     places.sort_unstable();
     places.dedup();
-    assert_eq!(places.len(), engine::TOLD);
+    assert_eq!(places.len(), verdict::TOLD);
     assert!(places.contains(&"/63/mimeType".to_owned()), "{places:?}");
     let counts = sanitizer.findings().counts();
     assert_eq!(counts.iter().map(|count| count.3).sum::<u64>(), 500);
