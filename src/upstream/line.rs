@@ -200,7 +200,7 @@ impl Line {
     }
 
     /// These lists are others now, for whom the line is where each has their own.
-    fn changed(&self, lists: Lists) {
+    pub(super) fn changed(&self, lists: Lists) {
         match self.owner() {
             Some(owner) => self.terms.own.ring(&owner, lists),
             None => self.terms.bell.ring(lists),

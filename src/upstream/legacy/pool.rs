@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::session::{Proposal, Session};
 use crate::{
     call::{Identity, Principal},
+    events::Lists,
     tasks::{Tasks, clock},
     upstream::{
         UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
@@ -268,9 +269,11 @@ impl Slot {
             .filter(|session| !session.gone.is_cancelled())
     }
 
-    /// The session was found to be gone: the next call opens another.
+    /// The session was found to be gone: the next call opens another. A server that began anew may offer other things, of which
+    /// nobody told whom it did not know; so its lists are read again, as if it had told.
     pub(super) fn forget(&self, session: &Session) {
         session.gone.cancel();
+        session.line.changed(Lists::ALL);
     }
 
     /// A task is begun on it.

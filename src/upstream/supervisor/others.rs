@@ -307,6 +307,41 @@ async fn who_is_refused_a_process_of_their_own_takes_nobody_elses_along() {
     assert_unharmed(&sink, &upstream, &processes);
 }
 
+/// PRODUCT 5, PROTOCOL D5, SECURITY CAT-6: as where it began anew, and there is no stream of its own on which to miss it.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_knows_no_session_any_more_is_asked_for_its_lists_again_and_once_for_all() {
+    let anew = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&anew);
+    let processes = serving(move |_, sent| {
+        let (session, tool) = match now.load(Ordering::SeqCst) {
+            true => ("new", "b"),
+            false => ("old", "a"),
+        };
+        match sent.method.as_str() {
+            "initialize" => Play::Session(session, greeting("2025-11-25")),
+            "server/discover" | "notifications/initialized" => of_the_older_era(sent),
+            _ if sent.header("mcp-session-id") != Some(session) => Play::Error(404, -32001, ""),
+            "tools/list" => tools(&[tool], 0),
+            _ => result("{}"),
+        }
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    let all = ["ana", "ben", "eve", "kim"];
+    for key in all {
+        assert!(by(&upstream, key).await.is_ok());
+    }
+    anew.store(true, Ordering::SeqCst);
+    for key in all {
+        assert!(by(&upstream, key).await.is_err(), "{key} had a session");
+    }
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(sink.count(), 2);
+    assert_eq!(sink.last().tools.items[0].as_str(), r#"{"name":"b"}"#);
+    let lists = processes.made()[0].sent_of("tools/list").len();
+    assert!((3..=4).contains(&lists), "read, refused, read: {lists}");
+}
+
 /// PROTOCOL C4: it is asked again what it speaks, and as long as that is the same nothing ends.
 #[tokio::test(start_paused = true)]
 async fn what_one_caller_is_answered_casts_doubt_and_ends_nothing_where_the_era_is_the_same() {
