@@ -227,11 +227,11 @@ impl Slot {
                 if opening.owns_transports() {
                     // Its process may end; then the session is gone.
                     let wire = Arc::clone(&session.line.wire);
-                    let gone = session.gone.clone();
+                    let (gone, upstream) = (session.gone.clone(), opening.terms.id.clone());
                     opening.terms.tasks.spawn(async move {
                         tokio::select! {
                             error = wire.transport.lost() => {
-                                tracing::info!(%error, "a session's transport is lost");
+                                tracing::info!(%upstream, %error, "a session's transport is lost");
                                 gone.cancel();
                             }
                             () = gone.cancelled() => {}

@@ -21,8 +21,8 @@ use crate::{
     upstream::{
         State, Upstream,
         scripted::{
-            Play, Processes, Scripted, Sent, a_caller, a_pipe, a_route, a_tool_call, an_address,
-            greeting, result,
+            Logged, Play, Processes, Scripted, Sent, a_caller, a_pipe, a_route, a_tool_call,
+            an_address, greeting, result,
         },
         spec::{Endpoint, HttpTransport, Isolation, Pin, UpstreamSpec},
     },
@@ -99,6 +99,7 @@ fn assert_unharmed(sink: &Kept, upstream: &Upstream, processes: &Processes) {
 /// SECURITY OPS-3, REL-2
 #[tokio::test(start_paused = true)]
 async fn ops_3_whose_own_process_dies_again_and_again_takes_nobody_elses_along() {
+    let logged = Logged::new();
     let processes = serving(|number, sent| match (number, sent.method.as_str()) {
         (1, "tools/call") => Play::Hang,
         (2.., "tools/call") => Play::Die,
@@ -115,6 +116,7 @@ async fn ops_3_whose_own_process_dies_again_and_again_takes_nobody_elses_along()
         sleep(Duration::from_secs(1)).await;
     }
     assert!(processes.made().len() >= 2 + 5, "five of hers died");
+    assert!(logged.text().contains("transport is lost upstream=u"));
     assert!(poll!(bens.as_mut()).is_pending());
     assert_unharmed(&sink, &upstream, &processes);
 }

@@ -238,7 +238,8 @@ impl Watch<'_> {
         match why {
             NotListening::Unknown => self.known = false,
             NotListening::Refused(error) => {
-                tracing::info!(?error, "an upstream refuses to be listened to");
+                let (upstream, error) = (&self.line.terms.id, UpstreamError::Refused(error));
+                tracing::info!(%upstream, %error, "an upstream refuses to be listened to");
                 let is_new = |wanted: &Wanted| !self.taken.contains(&wanted.uri);
                 if self.live.is_none() && !asked.iter().any(is_new) {
                     // What it took once it takes no more.
@@ -251,7 +252,8 @@ impl Watch<'_> {
                     .extend(new.map(|wanted| (wanted.uri, now + AGAIN)));
             }
             NotListening::Failed(error) => {
-                tracing::debug!(%error, "an upstream cannot be listened to");
+                let upstream = &self.line.terms.id;
+                tracing::debug!(%upstream, %error, "an upstream cannot be listened to");
             }
         }
     }
@@ -273,7 +275,7 @@ impl Watch<'_> {
     }
 
     fn ended(&mut self, end: &UpstreamError) {
-        tracing::debug!(%end, "a listen ended");
+        tracing::debug!(upstream = %self.line.terms.id, %end, "a listen ended");
         let lived = self.live.take().map(|live| live.began.elapsed());
         self.retry_at = Instant::now() + self.pause.after(lived.unwrap_or_default());
         self.desk.lost();

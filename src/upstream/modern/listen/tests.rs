@@ -10,7 +10,7 @@ use crate::{
     tasks::Tasks,
     upstream::{
         line::Wire,
-        scripted::{Play, Scripted, Sent, a_pipe, note},
+        scripted::{Logged, Play, Scripted, Sent, a_pipe, note},
         terms::Terms,
     },
 };
@@ -393,6 +393,16 @@ async fn a_server_that_knows_no_listens_is_asked_once_and_one_that_refuses_a_res
     rig.transport
         .tell_last(&note("notifications/resources/updated", r#"{"uri":"a:1"}"#));
     assert_eq!(next(&mut good).await, exactly(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_listen_is_logged_with_whose_it_is_and_what_was_said() {
+    let logged = Logged::new();
+    let rig = watching(BOTH, true, |_| Play::Error(200, -32602, ""));
+    let (_listener, _) = rig.listener(&["a:1"]).await;
+    let text = logged.text();
+    let told = "refuses to be listened to upstream=u error=answered with error -32602: no";
+    assert!(text.contains(told), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
