@@ -195,13 +195,13 @@ impl Granted {
         tasks: Tasks,
     ) -> Self {
         let idp = match &spec.grant {
-            Grant::IdJag { idp, .. } => Some(Endpoint::new(idp.place.clone())),
+            Grant::IdJag { idp, .. } => Some(Endpoint::new(&upstream, idp.place.clone())),
             Grant::ClientCredentials | Grant::TokenExchange { .. } => None,
         };
         Self(Arc::new(Shared {
+            endpoint: Endpoint::new(&upstream, spec.server.place.clone()),
             upstream,
             fetcher,
-            endpoint: Endpoint::new(spec.server.place.clone()),
             idp,
             loan: Loan::default(),
             slots: Cache::builder()

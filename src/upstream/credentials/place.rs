@@ -11,7 +11,10 @@ use std::{
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{CredentialError, spec::Place};
-use crate::fetch::{Address, Fetcher, Metadata, MetadataError};
+use crate::{
+    fetch::{Address, Fetcher, Metadata, MetadataError},
+    protocol::UpstreamId,
+};
 
 /// How long metadata is believed.
 const FRESH: Duration = Duration::from_secs(3_600);
@@ -20,6 +23,8 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 /// A token endpoint.
 pub(super) struct Endpoint {
+    /// Whose tokens are got there, for the log.
+    upstream: UpstreamId,
     place: Place,
     /// Held while it is looked for, so that it is looked for once.
     found: Mutex<Found>,
@@ -37,8 +42,9 @@ struct Found {
 }
 
 impl Endpoint {
-    pub(super) fn new(place: Place) -> Self {
+    pub(super) fn new(upstream: &UpstreamId, place: Place) -> Self {
         Self {
+            upstream: upstream.clone(),
             place,
             found: Mutex::default(),
             failures: AtomicU64::new(0),
@@ -76,7 +82,7 @@ impl Endpoint {
             Err(error) => error,
         };
         if let (MetadataError::Fetch(why), Some((address, until))) = (&error, &mut found.address) {
-            tracing::warn!(%why, "metadata cannot be fetched again; what it said is used on");
+            tracing::warn!(upstream = %self.upstream, %why, "metadata cannot be fetched again; what it said is used on");
             *until = Instant::now() + AGAIN;
             return Ok(address.clone());
         }
@@ -124,10 +130,8 @@ mod tests {
 
     fn endpoint(at: &Answering) -> Endpoint {
         let issuer = format!("http://{}", at.at);
-        Endpoint::new(Place::Issuer(
-            Address::configured(&issuer, false).unwrap(),
-            issuer,
-        ))
+        let place = Place::Issuer(Address::configured(&issuer, false).unwrap(), issuer);
+        Endpoint::new(&UpstreamId::parse("u").unwrap(), place)
     }
 
     /// SECURITY REL-2
