@@ -44,6 +44,13 @@ impl Connected {
         Some(self.connections.current(&account)?.since)
     }
 
+    /// Whether anybody has logged in.
+    pub(super) fn is_used(&self) -> bool {
+        let all = self.connections.list();
+        all.iter()
+            .any(|connection| connection.account.upstream == self.upstream)
+    }
+
     pub(super) fn loan(&self) -> &Loan {
         &self.loan
     }

@@ -32,6 +32,9 @@ pub enum CredentialError {
     /// The principal is not connected, or not any more.
     #[error("the caller has not logged in to the upstream")]
     NotConnected,
+    /// It was asked with nobody's token, since nobody came with one yet; what that means in words.
+    #[error("{0}")]
+    Nobody(&'static str),
     /// What was sent is good, and lacks these scopes: 403 with `insufficient_scope`.
     #[error("the upstream wants more scopes: {}", .0.join(" "))]
     Lacks(Arc<[Arc<str>]>),
@@ -79,6 +82,7 @@ impl CredentialError {
             | Self::Fetch(_)
             | Self::Connection(_)
             | Self::Unanswered(_)
+            | Self::Nobody(_)
             | Self::Lacks(_)
             | Self::Metadata(_) => "upstream_auth_failed",
         }
@@ -100,6 +104,7 @@ impl CredentialError {
             | Self::Fetch(_)
             | Self::Metadata(_)
             | Self::NotConnected
+            | Self::Nobody(_)
             | Self::Lacks(_)
             | Self::Connection(_) => None,
         }

@@ -17,6 +17,9 @@ use crate::call::Identity;
 pub(in crate::upstream) struct Loan {
     lender: ArcSwapOption<Identity>,
     open: AtomicBool,
+    /// Whether anybody's token was shown.
+    lent: AtomicBool,
+    /// Whether it was answered where nobody's was.
     taken: AtomicBool,
 }
 
@@ -28,6 +31,7 @@ impl Loan {
 
     /// The upstream is being reached, for as long as what this gives is kept.
     pub(in crate::upstream) fn reach(&self) -> Reaching<'_> {
+        self.lent.store(false, Ordering::SeqCst);
         self.taken.store(false, Ordering::SeqCst);
         self.open.store(true, Ordering::SeqCst);
         Reaching(self)
@@ -48,6 +52,10 @@ impl Loan {
         self.lender.load_full().filter(|_| open)
     }
 
+    pub(super) fn lent(&self) {
+        self.lent.store(true, Ordering::SeqCst);
+    }
+
     pub(super) fn taken(&self) {
         self.taken.store(true, Ordering::SeqCst);
     }
@@ -59,6 +67,11 @@ impl Loan {
 pub(in crate::upstream) struct Reaching<'a>(&'a Loan);
 
 impl Reaching<'_> {
+    /// Whether it was asked with somebody's token, and not only with nobody's.
+    pub(in crate::upstream) fn lent(&self) -> bool {
+        self.0.lent.load(Ordering::SeqCst)
+    }
+
     /// It was reached, or could not be: then whoever offered may lend for the next attempt. Whether it answered only to
     /// somebody.
     pub(in crate::upstream) fn done(self, reached: bool) -> bool {

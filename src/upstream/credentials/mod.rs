@@ -124,6 +124,33 @@ impl Credentials {
         }
     }
 
+    /// What it means that the upstream could not be reached with nobody's token: where each has their own and that is what it
+    /// refused, nothing is wrong, and somebody has to come first.
+    pub(super) fn unlent(&self, error: UpstreamError) -> UpstreamError {
+        let refused = matches!(
+            error,
+            UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_))
+        );
+        if refused && self.lists_are_own() {
+            CredentialError::Nobody(self.awaits()).into()
+        } else {
+            error
+        }
+    }
+
+    /// Who has to come before there is anything to ask the upstream with.
+    fn awaits(&self) -> &'static str {
+        match self {
+            Self::Granted(_) => {
+                "nobody has come with a token yet; its lists come with the first who does"
+            }
+            Self::Connected(connected) if connected.is_used() => {
+                "nobody who has logged in has come yet; its lists come with the first who does"
+            }
+            Self::Connected(_) => "nobody has logged in yet; its lists come with the first login",
+        }
+    }
+
     /// Sends `out` with the token of whoever it is on behalf of, the gateway itself where that is nobody. A request that is
     /// refused with 401 was not looked at, and is sent once more if a fresh token can be had (SECURITY REL-6).
     ///
@@ -147,6 +174,7 @@ impl Credentials {
         let again = out.clone();
         match transport.send(out).await {
             Err(UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_))) => {
+                self.loan().lent();
                 let answer = self.carry_for(transport, again, Some(&lender)).await;
                 if answer.is_ok() {
                     self.loan().taken();

@@ -26,7 +26,7 @@ use self::{
     end::{ENDING, End, dismiss},
 };
 use super::{
-    Peer, UpstreamError,
+    CredentialError, Peer, UpstreamError,
     connector::Connector,
     health::{Backoff, Pause},
     probe::Probe,
@@ -46,6 +46,8 @@ pub(super) struct Supervisor {
     current: Option<Arc<dyn Peer>>,
     /// Whether the upstream answers to nobody without a token, so that there is nothing to read for everybody.
     closed: bool,
+    /// Whether it was told that nobody has come yet who could ask the upstream anything, and nothing else happened since.
+    awaits: bool,
     /// How long doubts about the era wait, over all peers: two servers of two eras may stand behind one address.
     doubts: Pause,
 }
@@ -65,6 +67,7 @@ impl Supervisor {
             probe,
             current: None,
             closed: false,
+            awaits: false,
             doubts: Pause::default(),
         }
     }
@@ -179,16 +182,23 @@ impl Supervisor {
             let own = self.shared.terms.credentials.as_ref();
             let reaching = own.map(|own| own.loan().reach());
             let found = self.board.meanwhile(self.probe.peer()).await;
+            let unlent = own.filter(|_| reaching.as_ref().is_some_and(|it| !it.lent()));
             self.closed = reaching.is_some_and(|reaching| reaching.done(found.is_ok()));
             let error = match found {
-                Ok(peer) => return peer,
-                Err(error) => error,
+                Ok(peer) => {
+                    self.awaits = false;
+                    return peer;
+                }
+                Err(error) => match unlent {
+                    Some(own) => own.unlent(error),
+                    None => error,
+                },
             };
             if matches!(error, UpstreamError::Timeout(_)) {
                 reached(Bound::DeadlineConnect);
             }
             let wait = self.backoff.wait();
-            tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream cannot be reached");
+            self.tell_unreached(&error);
             self.gone(error, Instant::now() + wait);
             self.shared.settled.cancel();
             let shared = Arc::clone(&self.shared);
@@ -199,6 +209,19 @@ impl Supervisor {
                 }
             };
             self.board.meanwhile(wait).await;
+        }
+    }
+
+    /// Each time, but for what is as it should be until somebody comes, which may take weeks.
+    fn tell_unreached(&mut self, error: &UpstreamError) {
+        let upstream = &self.shared.spec.id;
+        let UpstreamError::Credential(CredentialError::Nobody(words)) = error else {
+            tracing::warn!(%upstream, %error, "upstream cannot be reached");
+            self.awaits = false;
+            return;
+        };
+        if !std::mem::replace(&mut self.awaits, true) {
+            tracing::info!(%upstream, "{words}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Upstreams that answer to nobody without a token: who lends theirs, and for how long.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicBool, time::Duration};
 
 use super::{
     tests::{healthy, serving, started, started_on},
@@ -8,15 +8,21 @@ use super::{
 };
 use crate::{
     call::{Assertion, Identity, IdentityKind, Principal},
-    fetch::Address,
+    connect::{
+        Connections,
+        spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec::Discovered},
+    },
+    fetch::{Address, Fetcher},
+    tasks::Tasks,
     upstream::{
         State,
         credentials::Credentials,
-        scripted::{Play, an_address, terms},
+        scripted::{Logged, Play, Sent, an_address, terms},
         spec::{
             ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
             UpstreamSpec,
         },
+        terms::Terms,
     },
 };
 
@@ -86,6 +92,80 @@ async fn a_loan_ends_with_what_it_was_for_whoever_ends_that() {
     // Nor does anybody lend to what is not to be used: only whoever will read their lists knows them.
     let _claim = upstream.claim(&ben);
     assert_eq!(Arc::strong_count(&ben), 2);
+}
+
+/// What is as it should be is no warning, and told once until something else happens.
+#[tokio::test(start_paused = true)]
+async fn that_nobody_has_come_yet_is_told_once_and_not_as_a_credential_that_was_refused() {
+    let (down, wants) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(true)),
+    );
+    let script = {
+        let (down, wants) = (Arc::clone(&down), Arc::clone(&wants));
+        move |_, sent: &Sent| match (down.load(Ordering::SeqCst), wants.load(Ordering::SeqCst)) {
+            (true, _) => Play::Fail(UpstreamError::unreached("down")),
+            (false, true) => Play::Fail(UpstreamError::Auth(Some(401))),
+            (false, false) => healthy(0, sent),
+        }
+    };
+    let spec = an_address();
+    let account = AccountSpec {
+        address: "https://u.example/mcp".into(),
+        resource: None,
+        server: Discovered,
+        client: ClientSpec::Given {
+            id: "c".into(),
+            secret: None,
+        },
+        scopes: None,
+    };
+    let connect = ConnectSpec {
+        accounts: [(spec.id.clone(), account)].into(),
+        ..ConnectSpec::default()
+    };
+    let tasks = Tasks::new();
+    let connections = Connections::open(connect, Fetcher::new(None).unwrap(), &tasks).unwrap();
+    let (bounds, desk) = (Default::default(), Arc::default());
+    let terms = Terms::with(&spec, bounds, desk, tasks.clone(), Some(connections));
+    let logged = Logged::new();
+    let told = |words: &str| logged.text().matches(words).count();
+    let (_sink, upstream, _tasks) = started_on(&spec, terms, &serving(script));
+    let waits = "nobody has logged in yet; its lists come with the first login";
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!((told(waits), told("WARN")), (1, 0), "{}", logged.text());
+    let status = upstream.status();
+    assert_eq!(status.state, State::Away);
+    assert!(status.error.unwrap().ends_with(waits));
+    down.store(true, Ordering::SeqCst);
+    sleep(Duration::from_secs(100)).await;
+    assert!(told("unavailable: down") >= 1);
+    down.store(false, Ordering::SeqCst);
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(told(waits), 2);
+    wants.store(false, Ordering::SeqCst);
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(upstream.status().state, State::Ready);
+    assert_eq!(told("refused our credential"), 0);
+}
+
+/// Somebody came, and with what they have it is not reached either.
+#[tokio::test(start_paused = true)]
+async fn what_went_wrong_with_a_token_that_was_lent_is_told_as_that() {
+    let spec = each_their_own();
+    let logged = Logged::new();
+    let processes = serving(|_, _| Play::Fail(UpstreamError::Auth(Some(401))));
+    let (_sink, upstream, _tasks) = started(&spec, &processes);
+    upstream.settled().await;
+    let text = logged.text();
+    assert!(
+        text.contains("INFO") && text.contains("nobody has come with a token yet"),
+        "{text}"
+    );
+    let _claim = upstream.claim(&somebody("ana"));
+    sleep(Duration::from_secs(5)).await;
+    let text = logged.text();
+    assert!(text.contains("upstream cannot be reached"), "{text}");
 }
 
 /// The gateway's own look is with nobody's token, and proves nothing.
