@@ -107,6 +107,12 @@ impl Pause {
         self.soon = self.soon.saturating_add(1);
         jittered(wait)
     }
+
+    /// The same, but nothing where it is the first in a long time.
+    pub(super) fn after_the_first(&mut self, lived: Duration) -> Duration {
+        let wait = self.after(lived);
+        if self.soon == 1 { Duration::ZERO } else { wait }
+    }
 }
 
 /// A duration, ±20 %.
@@ -164,7 +170,7 @@ impl Circuit {
             Ok(_)
             | Err(
                 UpstreamError::Unavailable {
-                    reached: Reached::Yes | Reached::Busy | Reached::Forgotten,
+                    reached: Reached::Yes | Reached::Busy | Reached::Forgotten | Reached::Misspoken,
                     ..
                 }
                 | UpstreamError::Protocol(_)

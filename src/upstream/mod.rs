@@ -218,6 +218,8 @@ pub enum Reached {
     Busy,
     /// It answered that it does not know the session any more, so that what was sent on that was not carried out.
     Forgotten,
+    /// It answered that it is not spoken to in this way any more, so that what was sent in it was not carried out.
+    Misspoken,
     /// No connection came about, and so nothing was sent.
     Never,
     /// Nothing was sent, since it had gone wrong a moment before.
@@ -228,7 +230,7 @@ impl Reached {
     /// Whether the upstream itself said something.
     pub(in crate::upstream) const fn is_answer(self) -> bool {
         match self {
-            Self::Yes | Self::Busy | Self::Forgotten => true,
+            Self::Yes | Self::Busy | Self::Forgotten | Self::Misspoken => true,
             Self::No | Self::Never | Self::Unsent => false,
         }
     }
@@ -347,7 +349,7 @@ impl UpstreamError {
         matches!(
             self,
             Self::Unavailable {
-                reached: Reached::Busy | Reached::Forgotten,
+                reached: Reached::Busy | Reached::Forgotten | Reached::Misspoken,
                 ..
             } | Self::Overloaded
                 | Self::Engaged
@@ -359,7 +361,11 @@ impl UpstreamError {
         match self {
             Self::Unavailable { reached, .. } => match reached {
                 Reached::Never | Reached::Unsent => true,
-                Reached::No | Reached::Yes | Reached::Busy | Reached::Forgotten => false,
+                Reached::No
+                | Reached::Yes
+                | Reached::Busy
+                | Reached::Forgotten
+                | Reached::Misspoken => false,
             },
             Self::Timeout(what) => {
                 matches!(what.as_bytes(), b"connect" | b"connect of another call")
@@ -391,6 +397,11 @@ impl UpstreamError {
     /// An `Unavailable` because it does not know the session any more that this was sent on.
     pub(in crate::upstream) fn forgotten(cause: impl ToString) -> Self {
         Self::unavailable(cause, None, Reached::Forgotten)
+    }
+
+    /// An `Unavailable` because it refuses requests of the era, or revision, that it was reached in.
+    pub(in crate::upstream) fn misspoken(cause: impl ToString) -> Self {
+        Self::unavailable(cause, None, Reached::Misspoken)
     }
 
     /// An `Unavailable` because of this HTTP status. There are some by which what stands in front of the upstream says that it

@@ -230,6 +230,9 @@ fn unavailable(upstream: &UpstreamId, reached: Reached, retry_at: Option<Instant
         (Reached::Forgotten, _) => format!(
             "the server `{upstream}` had forgotten the session, and the call was not carried out; call again"
         ),
+        (Reached::Misspoken, _) => format!(
+            "the server `{upstream}` speaks another revision of the protocol than it did, and the call was not carried out; call again"
+        ),
         (Reached::Never | Reached::Unsent, Some(wait)) => format!(
             "the server `{upstream}` is not available; the next attempt to reach it is due in {} s",
             wait.as_secs() + 1
@@ -379,6 +382,11 @@ mod tests {
                 Reached::Forgotten,
                 None,
                 "had forgotten the session, and the call was not carried out; call again",
+            ),
+            (
+                Reached::Misspoken,
+                None,
+                "speaks another revision of the protocol than it did, and the call was not carried out; call again",
             ),
             (
                 Reached::No,

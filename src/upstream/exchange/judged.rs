@@ -10,9 +10,12 @@ use crate::{
     call::Outcome,
     json::{Json, Kind},
     jsonrpc::RpcError,
-    protocol::{Era, codes},
+    protocol::{Era, codes, meta},
     upstream::{UpstreamError, asking, credentials::Credentials, visits},
 };
+
+/// A server was reached in the older era, and answers so.
+const AS_NEWER: &str = "it refused a request as a server of the newer era would";
 
 impl Exchange {
     /// What a response means for the caller.
@@ -32,11 +35,13 @@ impl Exchange {
                 // One that lacks a capability says so of this caller. A process speaks one era for as long as it lives
                 // (PROTOCOL C4), and all calls on it would end.
                 if self.line.wire.streamable && error.code != codes::MISSING_CAPABILITY {
-                    self.line.wire.doubt.cast();
+                    let misspoken = self.misspoken();
+                    // With any other status it may have been at work before (PROTOCOL B1).
+                    if status == StatusCode::BAD_REQUEST {
+                        return Err(misspoken);
+                    }
                 }
-                Err(UpstreamError::answered(
-                    "it refused a request as a server of the newer era would",
-                ))
+                Err(UpstreamError::answered(AS_NEWER))
             }
             (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
                 visits::required(
@@ -64,6 +69,27 @@ impl Exchange {
             },
             (Era::Modern, Err(error)) => self.modern_error(status, error),
         }
+    }
+
+    /// A refusal that only a server of the newer era gives: nothing was carried out, and it is spoken to in that soon.
+    fn misspoken(&self) -> UpstreamError {
+        self.line.wire.doubt.cast();
+        UpstreamError::misspoken(AS_NEWER)
+    }
+
+    /// What `error` means where it says that a request with these params does not describe itself. There is nothing about that
+    /// which its caller could mend, as there is about arguments that are wrong under the same code.
+    pub(in crate::upstream) fn undescribed(
+        &self,
+        status: StatusCode,
+        error: &RpcError,
+        params: &Json,
+    ) -> Option<UpstreamError> {
+        let refused = self.line.wire.streamable
+            && status == StatusCode::BAD_REQUEST
+            && error.code == codes::INVALID_PARAMS
+            && misses_description(error, params);
+        refused.then(|| self.misspoken())
     }
 
     /// A result, with what it may say of being kept.
@@ -96,7 +122,7 @@ impl Exchange {
             )),
             codes::UNSUPPORTED_VERSION => {
                 self.line.wire.doubt.cast();
-                Err(UpstreamError::answered(
+                Err(UpstreamError::misspoken(
                     "it no longer serves the revision it was reached in",
                 ))
             }
@@ -138,6 +164,21 @@ pub(in crate::upstream) fn is_of_older_era(status: StatusCode, code: i64) -> boo
             codes::INVALID_REQUEST | -32019..=-32000 => true,
             _ => false,
         }
+}
+
+/// Whether an error is about the description that requests have in the stateless era alone (PROTOCOL B1): it names something of
+/// that, and nowhere in `params` was it sent, so that no argument can be meant, nor repeated.
+fn misses_description(error: &RpcError, params: &Json) -> bool {
+    let data = error.data.as_ref().map(Json::as_str).unwrap_or_default();
+    let description = [
+        meta::META,
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES,
+    ];
+    description.into_iter().any(|key| {
+        let is_named = error.message.contains(key) || data.contains(key);
+        is_named && !params.as_str().contains(key)
+    })
 }
 
 /// Whether a server of the stateless era refuses so what does not describe itself, or what it has no method for (PROTOCOL B1, C1).
@@ -186,4 +227,54 @@ impl ResultKind {
 
 fn not_offered() -> UpstreamError {
     UpstreamError::Protocol("answered with a kind of result that was not offered to it".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Limits;
+
+    #[test]
+    fn an_argument_that_is_wrong_is_told_from_a_request_that_does_not_describe_itself() {
+        let json = |text: &str| Json::parse(text.to_owned().into(), &Limits::UPSTREAM).unwrap();
+        let bare = r#"{"name":"t","arguments":{}}"#;
+        let with_progress = r#"{"name":"t","_meta":{"progressToken":1}}"#;
+        let about_mcp =
+            r#"{"name":"t","arguments":{"q":"io.modelcontextprotocol/protocolVersion"}}"#;
+        for (message, data, params, misses) in [
+            ("missing _meta", "null", bare, true),
+            ("bad request", r#"{"path":["params","_meta"]}"#, bare, true),
+            (
+                "`io.modelcontextprotocol/protocolVersion` is required",
+                "null",
+                with_progress,
+                true,
+            ),
+            (
+                "no io.modelcontextprotocol/clientCapabilities",
+                "null",
+                bare,
+                true,
+            ),
+            ("bad argument `q`", "null", bare, false),
+            ("unknown key _meta", "null", with_progress, false),
+            (
+                "bad q: io.modelcontextprotocol/protocolVersion",
+                "null",
+                about_mcp,
+                false,
+            ),
+            ("bad q", about_mcp, about_mcp, false),
+        ] {
+            let error = RpcError {
+                data: Some(json(data)),
+                ..RpcError::new(codes::INVALID_PARAMS, message)
+            };
+            assert_eq!(
+                misses_description(&error, &json(params)),
+                misses,
+                "{message}"
+            );
+        }
+    }
 }

@@ -222,6 +222,11 @@ impl Legacy {
                 going.permit = exchange.release();
                 Ok(Attempt::Gone)
             }
+            Opened::Ended(head, Err(error))
+                if let Some(other) = exchange.undescribed(head.status, &error, &params) =>
+            {
+                Err(other)
+            }
             Opened::Ended(head, body) => {
                 let outcome = exchange.judge(head.status, body)?;
                 if let Some(unwanted) = &mut going.unwanted {

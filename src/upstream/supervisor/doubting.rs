@@ -66,7 +66,7 @@ impl Doubting<'_> {
             let own = self.shared.terms.credentials.as_ref();
             // Where all are answered their lists are read meanwhile, with nobody's token.
             let reaching = own.filter(|_| self.closed).map(|own| own.loan().reach());
-            sleep(self.pause.after(asked.elapsed())).await;
+            sleep(self.pause.after_the_first(asked.elapsed())).await;
             if self.peer.card().revision.era() == Era::Legacy && !self.closed {
                 // Ordinary errors of this era look like those of the other, and a second handshake is more than some can do.
                 if let Some(other) = self.probe.upgraded().await {

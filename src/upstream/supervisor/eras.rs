@@ -16,7 +16,10 @@ use super::{
 use crate::{
     call::{Outcome, Reply},
     protocol::Revision,
-    upstream::scripted::{Play, an_address, greeting, result},
+    upstream::{
+        Reached,
+        scripted::{Play, an_address, greeting, result},
+    },
 };
 
 /// PROTOCOL C4: as when an upgrade is taken back.
@@ -87,6 +90,46 @@ async fn a_server_that_is_replaced_by_a_newer_one_while_it_has_sessions_is_spoke
             answered(by(&upstream, "ana").await),
             "{status} {code} {session:?}"
         );
+        assert_eq!(upstream.status().revision, Some(Revision::V2026_07_28));
+    }
+}
+
+/// PROTOCOL B1, C4: that a request does not describe itself is nothing that its caller could mend.
+#[tokio::test(start_paused = true)]
+async fn what_a_newer_server_refuses_of_the_older_era_is_not_told_as_the_callers_fault_and_is_looked_at_at_once()
+ {
+    for (code, data) in [
+        (-32602, r#""missing _meta""#),
+        (-32602, r#"["io.modelcontextprotocol/protocolVersion"]"#),
+        (-32020, ""),
+        (
+            -32022,
+            r#"{"supported":["2026-07-28"],"requested":"2025-11-25"}"#,
+        ),
+    ] {
+        let upgraded = Arc::new(AtomicBool::new(false));
+        let now = Arc::clone(&upgraded);
+        let processes = serving(move |number, sent| {
+            let described = sent.params.contains("clientCapabilities");
+            match (now.load(Ordering::SeqCst), sent.method.as_str()) {
+                (true, _) if !described => Play::Error(400, code, data),
+                (true, _) => healthy(number, sent),
+                (false, "initialize") => Play::Session("s", greeting("2025-11-25")),
+                (false, _) => of_the_older_era(sent),
+            }
+        });
+        let (_sink, upstream, _tasks) = started(&an_address(), &processes);
+        upstream.settled().await;
+        assert!(by(&upstream, "ana").await.is_ok());
+        upgraded.store(true, Ordering::SeqCst);
+        let reply = by(&upstream, "ana").await;
+        let Err(UpstreamError::Unavailable { reached, .. }) = reply else {
+            panic!("{code} {data}: {reply:?}")
+        };
+        assert_eq!(reached, Reached::Misspoken, "{code} {data}");
+        sleep(Duration::from_millis(10)).await;
+        let reply = by(&upstream, "ana").await;
+        assert!(reply.is_ok(), "{code} {data}: {reply:?}");
         assert_eq!(upstream.status().revision, Some(Revision::V2026_07_28));
     }
 }
