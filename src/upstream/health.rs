@@ -178,7 +178,7 @@ impl Circuit {
                 | UpstreamError::Status(_)
                 | UpstreamError::Auth(_)
                 | UpstreamError::Credential(_)
-                | UpstreamError::Redirect
+                | UpstreamError::Redirect(_)
                 | UpstreamError::TooLarge(_)
                 | UpstreamError::NoMemory
                 | UpstreamError::RequestTooLarge

@@ -147,9 +147,9 @@ pub enum UpstreamError {
     /// There is no credential to ask it with (SECURITY EGR-2, EGR-10).
     #[error("has no credential for this: {0}")]
     Credential(#[from] CredentialError),
-    /// Answered with a redirect, which is never followed (SECURITY EGR-3).
-    #[error("answered with a redirect")]
-    Redirect,
+    /// Answered with a redirect, which is never followed (SECURITY EGR-3): where to, for logs and operators, if it said so.
+    #[error("answered with a redirect{}", whither(.0.as_deref()))]
+    Redirect(Option<Box<str>>),
     /// A message over its size bound.
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
@@ -256,7 +256,7 @@ impl UpstreamError {
             | Self::Status(_)
             | Self::Auth(_)
             | Self::Credential(_)
-            | Self::Redirect
+            | Self::Redirect(_)
             | Self::RequestTooLarge
             | Self::Overloaded
             | Self::Engaged
@@ -278,7 +278,7 @@ impl UpstreamError {
             | Self::Timeout(_)
             | Self::Undeclared(_)
             | Self::Credential(_)
-            | Self::Redirect
+            | Self::Redirect(_)
             | Self::TooLarge(_)
             | Self::NoMemory
             | Self::Overloaded
@@ -301,7 +301,7 @@ impl UpstreamError {
             }
             Self::Auth(_) => "upstream_auth_failed",
             Self::Credential(error) => error.reason(),
-            Self::Redirect => "upstream_redirect",
+            Self::Redirect(_) => "upstream_redirect",
             Self::TooLarge(_) => "upstream_too_large",
             Self::RequestTooLarge => "upstream_request_too_large",
             Self::Overloaded | Self::Engaged | Self::NoMemory => "overloaded",
@@ -375,7 +375,7 @@ impl UpstreamError {
             | Self::Status(_)
             | Self::Auth(_)
             | Self::Credential(_)
-            | Self::Redirect
+            | Self::Redirect(_)
             | Self::TooLarge(_)
             | Self::NoMemory
             | Self::RequestTooLarge
@@ -454,7 +454,7 @@ impl UpstreamError {
             | Self::Status(_)
             | Self::Auth(_)
             | Self::Credential(_)
-            | Self::Redirect
+            | Self::Redirect(_)
             | Self::TooLarge(_)
             | Self::NoMemory
             | Self::RequestTooLarge
@@ -484,7 +484,7 @@ impl UpstreamError {
             | Self::Protocol(_)
             | Self::Undeclared(_)
             | Self::Credential(_)
-            | Self::Redirect
+            | Self::Redirect(_)
             | Self::TooLarge(_)
             | Self::NoMemory
             | Self::Overloaded
@@ -496,6 +496,11 @@ impl UpstreamError {
             | Self::Refused(_) => self.clone(),
         }
     }
+}
+
+/// ` to` where it leads, if that is known.
+fn whither(location: Option<&str>) -> String {
+    location.map_or_else(String::new, |location| format!(" to `{location}`"))
 }
 
 /// ` with HTTP 401`, where there is a status.

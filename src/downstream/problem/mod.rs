@@ -443,7 +443,7 @@ const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
         UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
         | UpstreamError::Status(_)
-        | UpstreamError::Redirect
+        | UpstreamError::Redirect(_)
         | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
         UpstreamError::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,

@@ -147,7 +147,7 @@ pub(super) fn describe(from: &FromUpstream) -> String {
         UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
         | UpstreamError::Status(_)
-        | UpstreamError::Redirect
+        | UpstreamError::Redirect(_)
         | UpstreamError::Refused(_) => {
             format!("the server `{upstream}` gave an answer that breaks the protocol")
         }

@@ -146,7 +146,7 @@ const fn from_upstream(error: &UpstreamError) -> End {
         UpstreamError::Unavailable { .. }
         | UpstreamError::Auth(_)
         | UpstreamError::Credential(_)
-        | UpstreamError::Redirect => End::Unavailable,
+        | UpstreamError::Redirect(_) => End::Unavailable,
         UpstreamError::Timeout(_) => End::Timeout,
         UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => End::Shed,
         UpstreamError::NeedsCapabilities(_)

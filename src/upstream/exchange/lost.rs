@@ -33,7 +33,9 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
         | UpstreamError::Undeclared(_)
         | UpstreamError::Status(_)
         | UpstreamError::Refused(_)
-        | UpstreamError::Redirect => (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol"),
+        | UpstreamError::Redirect(_) => {
+            (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+        }
         // Its own code goes with HTTP 400, for which it is too late.
         UpstreamError::NeedsCapabilities(_) => (
             codes::INTERNAL_ERROR,

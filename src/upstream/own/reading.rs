@@ -302,7 +302,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
         | UpstreamError::Status(_)
-        | UpstreamError::Redirect
+        | UpstreamError::Redirect(_)
         | UpstreamError::TooLarge(_)
         | UpstreamError::NoMemory
         | UpstreamError::RequestTooLarge

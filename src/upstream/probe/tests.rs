@@ -200,7 +200,7 @@ async fn refused_credentials_failures_and_silence_are_no_evidence() {
     for question in [
         Play::Fail(UpstreamError::Auth(Some(401))),
         Play::Fail(UpstreamError::Auth(Some(403))),
-        Play::Fail(UpstreamError::Redirect),
+        Play::Fail(UpstreamError::Redirect(None)),
         Play::Fail(UpstreamError::unreached("refused")),
         Play::Status(500),
         Play::Status(503),

@@ -2,14 +2,15 @@
 //! This is the one place where they are refused, whatever comes with them.
 //!
 //! Guarantees: of such an answer nothing is looked at but its status and, of a 403, whether it names scopes that the token
-//! lacks: no frame of it, and no address. Deliberately absent: what other statuses mean, which the peers know; of those that say
+//! lacks: no frame of it. Where a redirect leads is told to operators alone, without what may be a secret in it, and goes
+//! nowhere. Deliberately absent: what other statuses mean, which the peers know; of those that say
 //! that the request came at a bad time, when the next one would not is read here.
 
 use std::time::Duration;
 
 use http::{
     HeaderMap, Response, StatusCode,
-    header::{RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 
 use crate::{
@@ -20,6 +21,9 @@ use crate::{
 /// The longest wait that an upstream may ask for: what has a quota has it for a day.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
+/// The most characters of an address that are told.
+const SHOWN: usize = 200;
+
 /// The answer, unless its status is one that is refused.
 ///
 /// # Errors
@@ -28,12 +32,30 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 pub(super) fn admitted<B>(response: Response<B>) -> Result<Response<B>, UpstreamError> {
     let status = response.status();
     Err(match status {
-        _ if status.is_redirection() => UpstreamError::Redirect,
+        _ if status.is_redirection() => UpstreamError::Redirect(location(response.headers())),
         StatusCode::UNAUTHORIZED => UpstreamError::Auth(Some(401)),
         StatusCode::FORBIDDEN => lacking(&response).unwrap_or(UpstreamError::Auth(Some(403))),
         StatusCode::PAYLOAD_TOO_LARGE => UpstreamError::RequestTooLarge,
         _ => return Ok(response),
     })
+}
+
+/// Where a redirect leads, if it can be told: without the query and the user's name and password, of which each may be a secret,
+/// and its beginning alone.
+fn location(headers: &HeaderMap) -> Option<Box<str>> {
+    // Browsers take one for the other.
+    let told = headers.get(LOCATION)?.to_str().ok()?.replace('\\', "/");
+    let told = told.split(['?', '#']).next()?;
+    let slashes = told.find("//").filter(|at| !told[..*at].contains('/'));
+    let scheme = slashes.map_or(0, |at| {
+        told.len() - told[at..].trim_start_matches('/').len()
+    });
+    let (scheme, rest) = told.split_at(scheme);
+    let authority = rest.split('/').next()?;
+    let host = authority.rfind('@').map_or(0, |at| at + 1);
+    let shown = scheme.chars().chain(rest[host..].chars()).take(SHOWN);
+    let shown: String = shown.flat_map(char::escape_debug).collect();
+    (!shown.is_empty()).then(|| shown.into())
 }
 
 /// What a refusal says that the credential lacks, where it says just that (RFC 6750 3.1).
@@ -106,8 +128,41 @@ mod tests {
     fn every_redirect_is_refused() {
         for status in 300..400 {
             let error = refused(status, "Bearer");
-            assert!(matches!(error, Some(UpstreamError::Redirect)), "{status}");
+            assert!(
+                matches!(error, Some(UpstreamError::Redirect(_))),
+                "{status}"
+            );
         }
+    }
+
+    #[test]
+    fn where_a_redirect_leads_is_told_without_what_may_be_a_secret_in_it() {
+        let told = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(LOCATION, http::HeaderValue::from_str(text).unwrap());
+            UpstreamError::Redirect(location(&headers)).to_string()
+        };
+        for (text, shown) in [
+            ("https://b.example/mcp/", "https://b.example/mcp/"),
+            (
+                "https://b.example/mcp?key=secret#x",
+                "https://b.example/mcp",
+            ),
+            ("https://b.example?key=secret/x@y", "https://b.example"),
+            ("https://me:secret@b.example/@x", "https://b.example/@x"),
+            ("https://me:se@cret@b.example", "https://b.example"),
+            ("//me:secret@b.example/x", "//b.example/x"),
+            ("me:secret@b.example/x", "b.example/x"),
+            ("https:\\\\me:secret@b.example", "https://b.example"),
+            ("https:///me:secret@b.example/x", "https:///b.example/x"),
+            ("/other//me@x", "/other//me@x"),
+        ] {
+            assert_eq!(told(text), format!("answered with a redirect to `{shown}`"));
+        }
+        assert_eq!(told("?key=secret"), "answered with a redirect");
+        assert!(told(&format!("https://b.example/{}", "x".repeat(9_000))).len() < 300);
+        let mute = UpstreamError::Redirect(location(&HeaderMap::new()));
+        assert_eq!(mute.to_string(), "answered with a redirect");
     }
 
     // SECURITY EGR-6

@@ -205,7 +205,7 @@ async fn a_redirect_is_refused_whatever_comes_with_it() {
         for (kind, frame) in frames() {
             let error = refused(status, kind, frame).await;
             assert!(
-                matches!(error, UpstreamError::Redirect),
+                matches!(error, UpstreamError::Redirect(_)),
                 "{status}: {error}"
             );
         }

@@ -207,7 +207,7 @@ async fn the_end_is_told_to_everyone() {
     assert!(mux.lost().now_or_never().is_none());
     drop(inbox);
     mux.end(UpstreamError::TooLarge(7));
-    mux.end(UpstreamError::Redirect);
+    mux.end(UpstreamError::Redirect(None));
     let error = Mux::answer(waiting).await.err().unwrap();
     assert_eq!(error.reason(), "upstream_unavailable");
     assert!(error.to_string().contains("more than 7 bytes"));
