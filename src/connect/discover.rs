@@ -157,6 +157,7 @@ async fn resource(upstream: &Address, fetcher: &Fetcher) -> Result<Told, Discove
     let Challenge {
         resource_metadata,
         scopes,
+        error: _,
         insufficient: _,
     } = challenge.unwrap_or_default();
     let found = match resource_metadata {

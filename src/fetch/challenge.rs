@@ -15,6 +15,8 @@ pub struct Challenge {
     pub resource_metadata: Option<String>,
     /// Which scopes are wanted.
     pub scopes: Vec<String>,
+    /// What it says is wrong with a credential, if anything.
+    pub error: Option<String>,
     /// Whether it says that a credential lacks them, and is good otherwise.
     pub insufficient: bool,
 }
@@ -58,7 +60,10 @@ fn read(text: &str) -> Option<Challenge> {
         if let Some(found) = &mut found {
             match word.to_ascii_lowercase().as_str() {
                 "resource_metadata" => found.resource_metadata = Some(value),
-                "error" => found.insufficient = value == "insufficient_scope",
+                "error" => {
+                    found.insufficient = value == "insufficient_scope";
+                    found.error = Some(value);
+                }
                 "scope" => {
                     found.scopes = value.split_ascii_whitespace().map(str::to_owned).collect();
                 }
@@ -116,6 +121,7 @@ mod tests {
         Some(Challenge {
             resource_metadata: metadata.map(str::to_owned),
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            error: None,
             insufficient: false,
         })
     }
@@ -139,7 +145,10 @@ mod tests {
             ),
             (
                 format!(r#"bearer error="invalid_token" , RESOURCE_METADATA = "{AT}""#),
-                challenge(Some(AT), &[]),
+                challenge(Some(AT), &[]).map(|found| Challenge {
+                    error: Some("invalid_token".into()),
+                    ..found
+                }),
             ),
             (
                 format!(

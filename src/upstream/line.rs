@@ -120,7 +120,7 @@ impl Line {
     ) -> Result<Answer, UpstreamError> {
         let transport = &*self.wire.transport;
         match &self.terms.credentials {
-            None => transport.send(out).await,
+            None => (transport.send(out).await).map_err(UpstreamError::past_login),
             Some(credentials) => {
                 let behalf = self.behalf_of(identity)?;
                 Box::pin(credentials.carry(transport, out, behalf.as_ref())).await
@@ -316,6 +316,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -324,10 +325,12 @@ mod tests {
         fetch::Address,
         tasks::Tasks,
         upstream::{
+            CredentialError,
             credentials::spec::{
                 ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
             },
-            scripted::{Play, Scripted, an_address},
+            exchange,
+            scripted::{Play, Scripted, an_address, terms},
             spec::Endpoint,
         },
     };
@@ -375,6 +378,34 @@ mod tests {
         let terms = Terms::new(&spec, Default::default(), Arc::default(), Tasks::new());
         let wire = Wire::new(Scripted::new(|_| Play::Hang), true);
         Line::new(wire, era, HeaderMap::new(), terms)
+    }
+
+    #[tokio::test]
+    async fn scopes_that_nobody_can_log_in_for_are_a_refused_credential_that_says_so() {
+        let lacks = CredentialError::Lacks(Arc::new(["read".into(), "write".into()]));
+        let refusing = Scripted::new(move |_| Play::Fail(lacks.clone().into()));
+        let terms = terms(&an_address());
+        let line = Line::new(
+            Wire::new(refusing, true),
+            Era::Modern,
+            HeaderMap::new(),
+            terms,
+        );
+        let (line, nothing) = (Arc::new(line), Json::empty_object());
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let method = methods::DISCOVER;
+        let told = exchange::ask(&line, method, &nothing, HeaderMap::new(), deadline, true).await;
+        let Err(error) = told else {
+            panic!("it was answered")
+        };
+        assert_eq!(
+            (error.status(), error.reason()),
+            (Some(403), "upstream_auth_failed")
+        );
+        assert_eq!(
+            error.to_string(),
+            r#"refused our credential with HTTP 403: error="insufficient_scope", scope="read write""#
+        );
     }
 
     /// SECURITY STATE-8

@@ -141,9 +141,9 @@ pub enum UpstreamError {
     /// Answered this HTTP status, and no message with it.
     #[error("answered with HTTP {0} and no message")]
     Status(u16),
-    /// Answered 401 or 403 (SECURITY EGR-6): which of them, or `None` where it had just refused others' and was not asked again.
+    /// Answered 401 or 403 (SECURITY EGR-6): how, or `None` where it had just refused others' and was not asked again.
     #[error("refused our credential{}", with(.0.as_ref()))]
-    Auth(Option<u16>),
+    Auth(Option<Denial>),
     /// There is no credential to ask it with (SECURITY EGR-2, EGR-10).
     #[error("has no credential for this: {0}")]
     Credential(#[from] CredentialError),
@@ -205,6 +205,15 @@ fn in_words(error: &RpcError) -> String {
         "" => error.code.to_string(),
         said => format!("{}: {said}", error.code),
     }
+}
+
+/// How an upstream refused a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// 401 or 403.
+    pub status: u16,
+    /// The words of its challenge, for logs and operators, if it said any.
+    pub said: Option<Box<str>>,
 }
 
 /// Whether an upstream was reached that is not available.
@@ -271,10 +280,12 @@ impl UpstreamError {
     /// The HTTP status that the upstream answered the request with, where that is what went wrong and is known.
     pub const fn status(&self) -> Option<u16> {
         match self {
-            Self::Unavailable { status, .. } | Self::Auth(status) => *status,
+            Self::Unavailable { status, .. } => *status,
+            Self::Auth(Some(denial)) => Some(denial.status),
             Self::Status(status) => Some(*status),
             Self::RequestTooLarge => Some(413),
-            Self::Protocol(_)
+            Self::Auth(None)
+            | Self::Protocol(_)
             | Self::Timeout(_)
             | Self::Undeclared(_)
             | Self::Credential(_)
@@ -309,6 +320,25 @@ impl UpstreamError {
             Self::OutcomeUnknown => "outcome_unknown",
             Self::BadAnswer(_) => "invalid_input_response",
         }
+    }
+
+    /// The same where nobody can log in for more: then to lack scopes is one way to be refused.
+    pub(in crate::upstream) fn past_login(self) -> Self {
+        let Self::Credential(CredentialError::Lacks(scopes)) = self else {
+            return self;
+        };
+        let scopes: String = scopes.join(" ").chars().take(SAID).collect();
+        let said = format!("error=\"insufficient_scope\", scope=\"{scopes}\"");
+        Self::Auth(Some(Denial {
+            status: 403,
+            said: Some(said.into()),
+        }))
+    }
+
+    /// A credential that was refused without a word.
+    #[cfg(test)]
+    pub(in crate::upstream) const fn denied(status: u16) -> Self {
+        Self::Auth(Some(Denial { status, said: None }))
     }
 
     /// Something beyond `limit` bytes, which is counted as `bound`.
@@ -503,9 +533,16 @@ fn whither(location: Option<&str>) -> String {
     location.map_or_else(String::new, |location| format!(" to `{location}`"))
 }
 
-/// ` with HTTP 401`, where there is a status.
-fn with(status: Option<&u16>) -> String {
-    status.map_or_else(String::new, |status| format!(" with HTTP {status}"))
+/// ` with HTTP 401` and what was said, where it was refused just now.
+fn with(denial: Option<&Denial>) -> String {
+    match denial {
+        None => String::new(),
+        Some(Denial { status, said: None }) => format!(" with HTTP {status}"),
+        Some(Denial {
+            status,
+            said: Some(said),
+        }) => format!(" with HTTP {status}: {said}"),
+    }
 }
 
 /// An error, and whose it is.
@@ -531,7 +568,7 @@ mod tests {
                 UpstreamError::away("HTTP 503", StatusCode::SERVICE_UNAVAILABLE),
                 503,
             ),
-            (UpstreamError::Auth(Some(401)), 401),
+            (UpstreamError::denied(401), 401),
             (UpstreamError::Status(404), 404),
             (UpstreamError::RequestTooLarge, 413),
         ] {
@@ -539,7 +576,7 @@ mod tests {
             assert_eq!(error.unsent(again).status(), None, "{error}");
         }
         let told = |error: &UpstreamError| (error.to_string(), error.unsent(again).to_string());
-        let refused = UpstreamError::Auth(Some(401));
+        let refused = UpstreamError::denied(401);
         let (asked, unasked) = told(&refused);
         assert_eq!(asked, "refused our credential with HTTP 401");
         assert_eq!(unasked, "refused our credential");

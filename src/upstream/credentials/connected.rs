@@ -15,7 +15,7 @@ use crate::{
     connect::{Account, Connections, Grant},
     protocol::UpstreamId,
     upstream::{
-        UpstreamError,
+        Denial, UpstreamError,
         transport::{Answer, Outbound, Transport},
     },
 };
@@ -77,7 +77,10 @@ impl Connected {
             self.connections.lacks(&account, &grant, scopes);
             return answer;
         }
-        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) {
+        if !matches!(
+            answer,
+            Err(UpstreamError::Auth(Some(Denial { status: 401, .. })))
+        ) {
             return answer;
         }
         let renewed = self.connections.refused(&account, &grant).await;

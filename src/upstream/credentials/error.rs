@@ -36,7 +36,7 @@ pub enum CredentialError {
     #[error("{0}")]
     Nobody(&'static str),
     /// What was sent is good, and lacks these scopes: 403 with `insufficient_scope`.
-    #[error("the upstream wants more scopes: {}", .0.join(" "))]
+    #[error("the upstream wants more scopes (HTTP 403, insufficient_scope): {}", .0.join(" "))]
     Lacks(Arc<[Arc<str>]>),
     /// What the principal was given when they logged in cannot be renewed now.
     #[error("a connection: {0}")]

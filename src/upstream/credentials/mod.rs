@@ -33,7 +33,7 @@ use self::{
     spec::{Grant, GrantSpec, ListsAs},
 };
 use super::{
-    UpstreamError,
+    Denial, UpstreamError,
     transport::{Answer, Outbound, Transport},
 };
 use crate::{
@@ -195,7 +195,10 @@ impl Credentials {
             out.credential = Some(Arc::new(Behalf::of(self, on_behalf)));
         }
         match self {
-            Self::Granted(granted) => granted.carry(transport, out, on_behalf).await,
+            Self::Granted(granted) => granted
+                .carry(transport, out, on_behalf)
+                .await
+                .map_err(UpstreamError::past_login),
             Self::Connected(connected) => connected.carry(transport, out, on_behalf).await,
         }
     }
@@ -258,7 +261,11 @@ impl Granted {
         };
         out.headers.insert(AUTHORIZATION, token.header.clone());
         let answer = transport.send(out).await;
-        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) || !slot.refused(&token.header) {
+        if !matches!(
+            answer,
+            Err(UpstreamError::Auth(Some(Denial { status: 401, .. })))
+        ) || !slot.refused(&token.header)
+        {
             return answer;
         }
         tracing::debug!(upstream = %self.0.upstream, "a token was refused; a fresh one is tried");

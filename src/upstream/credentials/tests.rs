@@ -509,7 +509,7 @@ impl Transport for Picky {
                 ..Head::default()
             }))
         } else {
-            Err(UpstreamError::Auth(Some(self.status)))
+            Err(UpstreamError::denied(self.status))
         };
         Box::pin(std::future::ready(answer))
     }
@@ -591,7 +591,10 @@ async fn egr_6_an_upstream_that_takes_no_token_costs_one_fresh_one_and_not_one_a
     let upstream = Picky::taking("nothing", 401);
     for _ in 0..5 {
         let answer = tokens.carry(&upstream, outbound(), Some(&ana)).await;
-        assert!(matches!(answer, Err(UpstreamError::Auth(Some(401)))));
+        assert!(matches!(
+            answer,
+            Err(UpstreamError::Auth(Some(Denial { status: 401, .. })))
+        ));
     }
     assert_eq!(issuer.seen().len(), 2);
     assert_eq!(upstream.seen().len(), 6);
@@ -604,7 +607,10 @@ async fn egr_6_what_is_forbidden_is_not_tried_again() {
     let upstream = Picky::taking("nothing", 403);
     let ana = somebody("ana", Some("A"));
     let answer = tokens.carry(&upstream, outbound(), Some(&ana)).await;
-    assert!(matches!(answer, Err(UpstreamError::Auth(Some(403)))));
+    assert!(matches!(
+        answer,
+        Err(UpstreamError::Auth(Some(Denial { status: 403, .. })))
+    ));
     assert_eq!(upstream.seen(), ["for-A-0"]);
     assert_eq!(issuer.seen().len(), 1);
 }

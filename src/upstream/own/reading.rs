@@ -347,11 +347,7 @@ mod tests {
         assert!(known.offered.is_none());
         // They are not known any more.
         known.learn(Ok(read()), Instant::now(), stale_for);
-        known.learn(
-            Err(UpstreamError::Auth(Some(403))),
-            Instant::now(),
-            stale_for,
-        );
+        known.learn(Err(UpstreamError::denied(403)), Instant::now(), stale_for);
         assert!(known.offered.is_none());
     }
 

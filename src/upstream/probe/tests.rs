@@ -198,8 +198,8 @@ async fn a_modern_server_that_cannot_be_used_is_not_asked_for_the_handshake() {
 #[tokio::test(start_paused = true)]
 async fn refused_credentials_failures_and_silence_are_no_evidence() {
     for question in [
-        Play::Fail(UpstreamError::Auth(Some(401))),
-        Play::Fail(UpstreamError::Auth(Some(403))),
+        Play::Fail(UpstreamError::denied(401)),
+        Play::Fail(UpstreamError::denied(403)),
         Play::Fail(UpstreamError::Redirect(None)),
         Play::Fail(UpstreamError::unreached("refused")),
         Play::Status(500),
@@ -225,7 +225,7 @@ async fn a_refused_handshake_leads_to_the_event_stream_and_other_failures_do_not
         (Play::Error(400, -32000, ""), true),
         (Play::Error(400, -32022, ""), false),
         (Play::Error(200, -32602, ""), false),
-        (Play::Fail(UpstreamError::Auth(Some(401))), false),
+        (Play::Fail(UpstreamError::denied(401)), false),
         (Play::Status(500), false),
     ] {
         let question = Play::Status(404);
@@ -489,7 +489,7 @@ async fn what_was_found_is_not_forgotten_where_the_handshake_is_not_refused() {
         Play::Status(503),
         Play::Hang,
         Play::Fail(UpstreamError::unreached("refused")),
-        Play::Fail(UpstreamError::Auth(Some(401))),
+        Play::Fail(UpstreamError::denied(401)),
     ] {
         let (processes, replaced) = replaced(HttpTransport::Streamable, handshake);
         let mut probe = probe(&an_address(), &processes);

@@ -105,7 +105,7 @@ async fn that_nobody_has_come_yet_is_told_once_and_not_as_a_credential_that_was_
         let (down, wants) = (Arc::clone(&down), Arc::clone(&wants));
         move |_, sent: &Sent| match (down.load(Ordering::SeqCst), wants.load(Ordering::SeqCst)) {
             (true, _) => Play::Fail(UpstreamError::unreached("down")),
-            (false, true) => Play::Fail(UpstreamError::Auth(Some(401))),
+            (false, true) => Play::Fail(UpstreamError::denied(401)),
             (false, false) => healthy(0, sent),
         }
     };
@@ -154,7 +154,7 @@ async fn that_nobody_has_come_yet_is_told_once_and_not_as_a_credential_that_was_
 async fn what_went_wrong_with_a_token_that_was_lent_is_told_as_that() {
     let spec = each_their_own();
     let logged = Logged::new();
-    let processes = serving(|_, _| Play::Fail(UpstreamError::Auth(Some(401))));
+    let processes = serving(|_, _| Play::Fail(UpstreamError::denied(401)));
     let (_sink, upstream, _tasks) = started(&spec, &processes);
     upstream.settled().await;
     let text = logged.text();
@@ -176,10 +176,10 @@ async fn a_server_in_doubt_that_wants_tokens_now_is_reached_anew_with_somebodys(
         (0, "tools/list") => match asked.fetch_add(1, Ordering::SeqCst) {
             0 => healthy(0, sent),
             1 => Play::Status(404),
-            _ => Play::Fail(UpstreamError::Auth(Some(401))),
+            _ => Play::Fail(UpstreamError::denied(401)),
         },
         (0, _) => healthy(0, sent),
-        _ => Play::Fail(UpstreamError::Auth(Some(401))),
+        _ => Play::Fail(UpstreamError::denied(401)),
     });
     let (sink, upstream, _tasks) = started(&each_their_own(), &processes);
     upstream.settled().await;

@@ -1,9 +1,9 @@
 //! What no upstream over HTTP may answer: a redirect (SECURITY EGR-3), or that it refuses our credential (EGR-6).
 //! This is the one place where they are refused, whatever comes with them.
 //!
-//! Guarantees: of such an answer nothing is looked at but its status and, of a 403, whether it names scopes that the token
-//! lacks: no frame of it. Where a redirect leads is told to operators alone, without what may be a secret in it, and goes
-//! nowhere. Deliberately absent: what other statuses mean, which the peers know; of those that say
+//! Guarantees: of such an answer nothing is acted on but its status and, of a 403, whether it names scopes that the token
+//! lacks: no frame of it is looked at. Where a redirect leads, and the words of a challenge, are told to operators alone, without
+//! what may be a secret in them. Deliberately absent: what other statuses mean, which the peers know; of those that say
 //! that the request came at a bad time, when the next one would not is read here.
 
 use std::time::Duration;
@@ -15,13 +15,13 @@ use http::{
 
 use crate::{
     fetch::Challenge,
-    upstream::{CredentialError, UpstreamError},
+    upstream::{CredentialError, Denial, UpstreamError},
 };
 
 /// The longest wait that an upstream may ask for: what has a quota has it for a day.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// The most characters of an address that are told.
+/// The most characters of an address, or of a challenge's words, that are told.
 const SHOWN: usize = 200;
 
 /// The answer, unless its status is one that is refused.
@@ -33,8 +33,7 @@ pub(super) fn admitted<B>(response: Response<B>) -> Result<Response<B>, Upstream
     let status = response.status();
     Err(match status {
         _ if status.is_redirection() => UpstreamError::Redirect(location(response.headers())),
-        StatusCode::UNAUTHORIZED => UpstreamError::Auth(Some(401)),
-        StatusCode::FORBIDDEN => lacking(&response).unwrap_or(UpstreamError::Auth(Some(403))),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => denied(&response),
         StatusCode::PAYLOAD_TOO_LARGE => UpstreamError::RequestTooLarge,
         _ => return Ok(response),
     })
@@ -58,10 +57,38 @@ fn location(headers: &HeaderMap) -> Option<Box<str>> {
     (!shown.is_empty()).then(|| shown.into())
 }
 
-/// What a refusal says that the credential lacks, where it says just that (RFC 6750 3.1).
-fn lacking<B>(response: &Response<B>) -> Option<UpstreamError> {
-    let challenge = Challenge::of(response.headers().get_all(WWW_AUTHENTICATE))?;
-    CredentialError::lacks(challenge).map(UpstreamError::Credential)
+/// What it means that a credential was refused: that it lacks what a 403 says it does (RFC 6750 3.1), or is of no use.
+fn denied<B>(response: &Response<B>) -> UpstreamError {
+    let status = response.status();
+    let challenge = Challenge::of(response.headers().get_all(WWW_AUTHENTICATE));
+    let said = challenge.as_ref().and_then(words);
+    let challenge = challenge.filter(|_| status == StatusCode::FORBIDDEN);
+    match challenge.and_then(CredentialError::lacks) {
+        Some(lacks) => lacks.into(),
+        None => UpstreamError::Auth(Some(Denial {
+            status: status.as_u16(),
+            said,
+        })),
+    }
+}
+
+/// What a challenge says is wrong and which scopes it wants, for operators: words alone, and of those the beginning.
+fn words(challenge: &Challenge) -> Option<Box<str>> {
+    let is_word = |text: &str| {
+        let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+        !text.is_empty() && text.bytes().all(fits)
+    };
+    let scopes = challenge.scopes.join(" ");
+    let are_words = scopes.split(' ').all(is_word);
+    let shown = |name: &str, text: &str| {
+        let text: String = text.chars().take(SHOWN).collect();
+        format!("{name}=\"{text}\"")
+    };
+    let error = challenge.error.as_deref().filter(|error| is_word(error));
+    let error = error.map(|error| shown("error", error));
+    let scope = are_words.then(|| shown("scope", &scopes));
+    let all: Vec<_> = error.into_iter().chain(scope).collect();
+    (!all.is_empty()).then(|| all.join(", ").into())
 }
 
 /// In how long the upstream is to be asked again, where its status says that it takes no requests now. Dates are not read: their
@@ -179,6 +206,43 @@ mod tests {
             Some(UpstreamError::Credential(_))
         ));
         assert!(matches!(refused(401, scopes), Some(UpstreamError::Auth(_))));
+    }
+
+    #[test]
+    fn what_a_challenge_says_is_told_in_its_words_and_nothing_else_of_it() {
+        let told = |status, text: &str| refused(status, text).unwrap().to_string();
+        let invalid = r#"Bearer realm="r", error="invalid_token", error_description="he said""#;
+        assert_eq!(
+            told(401, invalid),
+            r#"refused our credential with HTTP 401: error="invalid_token""#
+        );
+        assert_eq!(
+            told(
+                401,
+                r#"Bearer scope="read write", resource_metadata="https://x.example/""#
+            ),
+            r#"refused our credential with HTTP 401: scope="read write""#
+        );
+        assert_eq!(
+            told(403, r#"Bearer error="insufficient_scope""#),
+            r#"refused our credential with HTTP 403: error="insufficient_scope""#
+        );
+        let lacks = told(403, r#"Bearer error="insufficient_scope", scope="write""#);
+        assert!(
+            lacks.ends_with("more scopes (HTTP 403, insufficient_scope): write"),
+            "{lacks}"
+        );
+        let bare = "refused our credential with HTTP 401";
+        for text in [
+            "Bearer",
+            "Basic x",
+            r#"Bearer error="a b""#,
+            r#"Bearer scope="a\"b""#,
+        ] {
+            assert_eq!(told(401, text), bare, "{text}");
+        }
+        let long = told(401, &format!("Bearer error={}", "x".repeat(3_000)));
+        assert!(long.len() < 300, "{long}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     jsonrpc::sse,
     protocol::mirror,
     upstream::{
-        CredentialError, UpstreamError,
+        CredentialError, Denial, UpstreamError,
         transport::{
             Credential,
             owes::Owes,
@@ -180,7 +180,10 @@ impl Resume {
         let now = credential.now().await?;
         headers.insert(AUTHORIZATION, now.clone());
         let answer = self.got(headers.clone()).await;
-        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) {
+        if !matches!(
+            answer,
+            Err(UpstreamError::Auth(Some(Denial { status: 401, .. })))
+        ) {
             return answer;
         }
         let Some(other) = credential.instead(&now).await? else {

@@ -218,7 +218,7 @@ async fn a_refused_credential_is_told_whatever_comes_with_it() {
     for status in [401, 403] {
         for (kind, frame) in frames() {
             let error = refused(status, kind, frame).await;
-            assert!(matches!(error, UpstreamError::Auth(Some(told)) if told == status));
+            assert!(matches!(error, UpstreamError::Auth(Some(told)) if told.status == status));
         }
     }
 }
