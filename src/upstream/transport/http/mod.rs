@@ -53,6 +53,10 @@ use resume::Resume;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+/// What some write at the head of a text, and JSON does not have (RFC 8259 8.1).
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// The most characters of a header that are told.
+const SHOWN: usize = 64;
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 
 /// Streamable HTTP to one URL.
@@ -167,7 +171,7 @@ impl Http {
             self.drain.take(body);
             return Ok(Answer::Accepted(head));
         }
-        match (kind, out.id) {
+        match (&kind, out.id) {
             (Content::Events, Some(id)) if head.status.is_success() => {
                 let silence = match length {
                     Length::Short => Some(self.timeouts.silence),
@@ -197,9 +201,7 @@ impl Http {
                 self.drain.take(body);
                 Ok(Answer::Accepted(head))
             }
-            _ if head.status.is_success() => {
-                Err(UpstreamError::Protocol("an unknown content type".into()))
-            }
+            _ if head.status.is_success() => Err(UpstreamError::Protocol(kind.unknown())),
             _ => {
                 self.drain.take(body);
                 Ok(Answer::Status(head))
@@ -309,11 +311,34 @@ pub(super) fn assemble(method: Method, url: &Uri, headers: HeaderMap, body: Byte
 }
 
 /// What a body claims to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     Json,
     Events,
-    Other,
+    /// Something else, or nothing.
+    Other(Option<HeaderValue>),
+}
+
+impl Content {
+    /// What is wrong with a request's answer that is neither, for operators.
+    fn unknown(&self) -> String {
+        let told = match self {
+            Self::Json => Some(&JSON),
+            Self::Events => Some(&EVENTS),
+            Self::Other(told) => told.as_ref(),
+        };
+        match told {
+            Some(told) => format!("an answer of the content type `{}`", shown(told)),
+            None => "an answer without a content type".into(),
+        }
+    }
+}
+
+/// The beginning of a header's text, which is an upstream's.
+fn shown(value: &HeaderValue) -> String {
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let begins = text.chars().take(SHOWN);
+    begins.flat_map(char::escape_debug).collect()
 }
 
 /// Refuses what no upstream may answer, and keeps the few facts that are used.
@@ -323,19 +348,21 @@ pub(super) fn inspect(
     let (mut parts, body) = admitted(response)?.into_parts();
     let coded = parts.headers.get(CONTENT_ENCODING);
     if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(UpstreamError::Protocol("a compressed answer".into()));
+        let coding = coded.map(shown).unwrap_or_default();
+        return Err(UpstreamError::Protocol(format!(
+            "a compressed answer, `{coding}`, which was not asked for"
+        )));
     }
-    let content = match parts.headers.get(CONTENT_TYPE) {
+    let content = match parts.headers.remove(CONTENT_TYPE) {
         Some(value) => {
-            let value = value.as_bytes();
-            let end = memchr::memchr(b';', value).unwrap_or(value.len());
-            match value[..end].trim_ascii() {
+            let end = memchr::memchr(b';', value.as_bytes()).unwrap_or(value.len());
+            match value.as_bytes()[..end].trim_ascii() {
                 kind if kind.eq_ignore_ascii_case(b"application/json") => Content::Json,
                 kind if kind.eq_ignore_ascii_case(b"text/event-stream") => Content::Events,
-                _ => Content::Other,
+                _ => Content::Other(Some(value)),
             }
         }
-        None => Content::Other,
+        None => Content::Other(None),
     };
     let head = Head {
         status: parts.status,
@@ -373,11 +400,16 @@ async fn json_answer(
 ) -> Result<Answer, UpstreamError> {
     body.withhold();
     let text = whole(&mut body, max, hold).await?;
+    let marked = text.starts_with(BYTE_ORDER_MARK);
     let answer = match decode(text, limits) {
         Ok(message) => sort(head, message, id, arrays)?,
         Err(_none) if !head.status.is_success() => Answer::Status(head),
         // A notification is owed nothing, so there is nothing in the answer that could be wrong.
         Err(_none) if id.is_none() => Answer::Accepted(head),
+        Err(_none) if marked => {
+            let why = "a byte order mark before its JSON";
+            return Err(UpstreamError::Protocol(why.into()));
+        }
         Err(error) => return Err(UpstreamError::undecodable(&error)),
     };
     body.accept();

@@ -235,26 +235,33 @@ async fn a_request_that_is_too_large_is_told_whatever_comes_with_it() {
 async fn broken_answers_are_protocol_errors() {
     let twice = r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#;
     let foreign = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"no"}}"#;
-    let cases: [(&str, Bytes); 9] = [
-        (TYPE, foreign.into()),
-        (TYPE, "nonsense".into()),
-        (TYPE, "".into()),
-        (TYPE, twice.into()),
-        (TYPE, result(2, 1).into()),
-        (TYPE, progress(1, 1).into()),
-        (TYPE, "[]".into()),
-        ("text/html", result(1, 1).into()),
-        (
-            "text/event-stream",
-            format!("data: {}\n\n", result(2, 1)).into(),
-        ),
+    let wordless = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600}}"#;
+    let (marked, event) = (
+        format!("\u{feff}{}", result(1, 1)),
+        format!("data: {}\n\n", result(2, 1)),
+    );
+    let unasked = "an id that was not asked";
+    let cases: [(&str, Bytes, &str); 12] = [
+        (TYPE, foreign.into(), unasked),
+        (TYPE, "nonsense".into(), "not JSON at byte"),
+        (TYPE, "".into(), "not JSON at byte 0"),
+        (TYPE, marked.into(), "a byte order mark"),
+        (TYPE, twice.into(), "is repeated"),
+        (TYPE, wordless.into(), "`error.message` is not a string"),
+        (TYPE, result(2, 1).into(), unasked),
+        (TYPE, progress(1, 1).into(), "no response"),
+        (TYPE, "[]".into(), "an empty batch"),
+        ("text/html", result(1, 1).into(), "content type `text/html`"),
+        ("a\tb", result(1, 1).into(), r"content type `a\tb`"),
+        ("text/event-stream", event.into(), unasked),
     ];
-    for (kind, text) in cases {
+    for (kind, text, told) in cases {
         let tasks = Tasks::new();
         let body = text.clone();
         let http = against(&tasks, move || answer(200, kind, full(body.clone()))).await;
         let error = ask(&http, request(1)).await.unwrap_err();
         assert_eq!(error.reason(), "upstream_protocol_error", "{text:?}");
+        assert!(error.to_string().contains(told), "{text:?}: {error}");
     }
 }
 
@@ -271,6 +278,20 @@ async fn a_compressed_answer_is_refused() {
     .await;
     let error = ask(&http, request(1)).await.unwrap_err();
     assert_eq!(error.reason(), "upstream_protocol_error");
+    assert!(error.to_string().contains("compressed answer, `gzip`"));
+}
+
+#[tokio::test]
+async fn an_answer_without_a_content_type_is_told_as_that() {
+    let tasks = Tasks::new();
+    let http = against(&tasks, || {
+        let mut answer = answer(200, TYPE, full(result(1, 1)));
+        answer.headers_mut().remove(CONTENT_TYPE);
+        answer
+    })
+    .await;
+    let error = ask(&http, request(1)).await.unwrap_err().to_string();
+    assert!(error.ends_with("without a content type"), "{error}");
 }
 
 #[tokio::test]
