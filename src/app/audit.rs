@@ -54,6 +54,14 @@ pub(super) fn open(
              changed it on purpose, find out who did"
         );
     }
+    if let Some(missing) = home.missing {
+        tracing::warn!(
+            last = missing.last,
+            known = missing.known,
+            "audit records are missing that were there before: there is a key of an earlier start and no record, or a sink was given \
+             newer ones than there are; if nobody moved them away on purpose, find out who did"
+        );
+    }
     match &home.directory {
         Some(directory) => {
             tracing::info!(directory = %directory.display(), key = %home.key, "calls are recorded");

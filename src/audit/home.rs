@@ -2,8 +2,8 @@
 //!
 //! Guarantees: one process writes to a directory at a time; another one that wants the same takes a directory of its own in it,
 //! `beside-2` and so on, so that a gateway on a laptop never fails because a second one runs; each has a chain of its own,
-//! and the same keys; where those are not the ones that records were written with, the log says so; what a process that has
-//! ended left there is kept no longer than the rest.
+//! and the same keys; where those are not the ones that records were written with, the log says so, and where records are not
+//! there that were; what a process that has ended left there is kept no longer than the rest.
 
 use std::{
     fs::File,
@@ -23,7 +23,7 @@ use super::{
     key::{SigningKey, VerifyingKey},
     left::{Caretaker, Neighbours},
     log::{Cuts, Disk, Events, Log, Recovered, Signed, Storage},
-    place::{claim, digest_key, drawn, make, signing_key, told},
+    place::{claim, digest_key, drawn, is_keyed, make, signing_key, told},
     recorder::{Bounds, Durability, Keeper, Recorder, Watermarks},
     sinks::{Sinking, SinksSpec},
 };
@@ -83,8 +83,39 @@ pub struct Home {
     pub recovered: Option<Recovered>,
     /// Which keys are not those that were used before.
     pub replaced: Replaced,
+    /// Which records were to be found, and were not.
+    pub missing: Option<Missing>,
     _caretaker: Option<Caretaker>,
     _lock: Option<Flock<File>>,
+}
+
+/// Records that were there once: where the last of a chain are removed, or all, what is left is a chain all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// The last record that is there; 0 where none is.
+    pub last: u64,
+    /// The last one that a sink was given; `None` where only a key tells that there was a start before.
+    pub known: Option<u64>,
+}
+
+impl Missing {
+    /// What is missing where this was found, in a place that had a key before, or had not, and whose sinks were given this much.
+    fn of(found: Option<&Recovered>, keyed: bool, delivered: Option<u64>) -> Option<Self> {
+        let last = found.map_or(0, |found| found.last.seq);
+        let known = delivered.filter(|delivered| *delivered > last);
+        let begun_anew = keyed && found.is_none();
+        (begun_anew || known.is_some()).then_some(Self { last, known })
+    }
+
+    /// What is noted of it.
+    fn tell(&self, detail: &mut Object<'_>) {
+        detail.object("missing", |missing| {
+            if let Some(known) = self.known {
+                missing.number("known", known);
+            }
+            missing.number("last", self.last);
+        });
+    }
 }
 
 /// Notes the end when it is dropped.
@@ -127,9 +158,12 @@ impl Home {
         };
         let keeps = spec.storage.keeps_files();
         let mut replaced = Replaced::default();
+        let mut keyed = false;
         let (own, lock, signing, digest) = if keeps {
             make(directory).map_err(wrong(directory))?;
             let (own, lock) = claim(directory)?;
+            // Who is the first to write beside another has no records yet, and the same key.
+            keyed = own == directory && is_keyed(directory);
             let (signing, signs) = signing_key(directory)?;
             let (digest, digests) = digest_key(directory)?;
             replaced = Replaced {
@@ -163,6 +197,8 @@ impl Home {
         let storage = spec.storage.clone();
         let (mut log, recovered) =
             Log::open(storage, &own, origin, signing, spec.cuts).map_err(wrong(&own))?;
+        let delivered = keeps.then(|| spec.sinks.delivered(&own)).flatten();
+        let missing = Missing::of(recovered.as_ref(), keyed, delivered);
         let signs = replaced.signing.as_ref();
         let written = signs.map(|signs| written(&mut log, signs));
         let interval: Duration = spec.cuts.interval;
@@ -183,6 +219,9 @@ impl Home {
                 detail.text("config", &config);
             }
             detail.text("durability", spec.durability.word());
+            if let Some(missing) = &missing {
+                missing.tell(detail);
+            }
             detail.text("version", env!("CARGO_PKG_VERSION"));
         });
         if let (Some(signs), Some(Written::Not)) = (signs, written) {
@@ -214,6 +253,7 @@ impl Home {
             key: public,
             recovered,
             replaced,
+            missing,
             _caretaker: caretaker,
             _lock: lock,
         })
@@ -286,7 +326,9 @@ mod tests {
     use super::*;
     use crate::{
         audit::{
+            chain::Place,
             log::{
+                segments,
                 testing::{Faulty, Shared},
                 tests::records,
             },
@@ -479,6 +521,53 @@ mod tests {
         let key = fs::read_to_string(directory.join(DIGEST)).unwrap();
         assert!(!all.contains(key.trim()), "{all}");
         assert!(!open(directory).replaced.digests);
+    }
+
+    /// SECURITY AUD-3: a chain that begins anew is whole, and so is one whose end was removed.
+    #[test]
+    fn records_that_a_key_or_a_sink_knows_of_and_that_are_gone_are_told_of_by_the_next_start() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path();
+        let first = open(directory);
+        assert_eq!(first.missing, None);
+        // The first that writes beside another has nothing to miss.
+        assert_eq!(open(directory).missing, None);
+        drop(first);
+        assert_eq!(open(directory).missing, None);
+        for segment in segments(directory).unwrap() {
+            fs::remove_file(segment.path).unwrap();
+        }
+        let anew = open(directory);
+        let missing = Missing {
+            last: 0,
+            known: None,
+        };
+        assert_eq!(anew.missing, Some(missing));
+        let key = anew.key;
+        drop(anew);
+        let report = verify(directory, &[key], &[], |_| {}).unwrap();
+        assert_eq!((report.missing, report.faults), (vec![2], Vec::new()));
+        let all = records(directory).join("\n");
+        assert!(all.contains(r#""missing":{"last":0},"version""#), "{all}");
+        assert_eq!(open(directory).missing, None);
+
+        let found = |seq| Recovered {
+            last: Place {
+                seq,
+                ..Place::START
+            },
+            cut: 0,
+        };
+        let told = |seq, delivered| Missing::of(Some(&found(seq)), true, delivered);
+        assert_eq!((told(7, Some(7)), told(7, None)), (None, None));
+        let (last, known) = (7, Some(9));
+        assert_eq!(told(7, Some(9)), Some(Missing { last, known }));
+        let last = 0;
+        assert_eq!(
+            Missing::of(None, false, known),
+            Some(Missing { last, known })
+        );
+        assert_eq!(Missing::of(None, false, None), None);
     }
 
     #[test]

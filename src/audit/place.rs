@@ -238,6 +238,13 @@ fn put<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> Result<(), 
         })
 }
 
+/// Whether a start before has made a key here.
+pub(super) fn is_keyed(directory: &Path) -> bool {
+    [KEY, PUBLIC]
+        .iter()
+        .any(|name| directory.join(name).exists())
+}
+
 /// Whether there are records below a directory.
 fn is_written(directory: &Path) -> bool {
     let mut places = (1..=BESIDE).map(|number| place(directory, number));

@@ -4,7 +4,7 @@ use std::{
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
-    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
+    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -65,6 +65,11 @@ pub trait Appender: Send + Sync + 'static {
     /// # Errors
     /// What the system says.
     fn truncate(&self, length: u64) -> io::Result<()>;
+
+    /// Whether it is found at `path`. Default: yes, for what has no path. Where nobody can tell, it is.
+    fn is_at(&self, _path: &Path) -> bool {
+        true
+    }
 }
 
 /// A file that several wait for. Of what it could not write the system tells once, to whoever syncs next (`fsync(2)`): so one syncs
@@ -101,6 +106,10 @@ impl Appender for Awaited {
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.file.truncate(length)
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        self.file.is_at(path)
     }
 }
 
@@ -188,6 +197,17 @@ impl Appender for File {
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.set_len(length)
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        match (self.metadata(), fs::metadata(path)) {
+            (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+            (_, Err(error)) => !matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ),
+            (Err(_), Ok(_)) => true,
+        }
     }
 }
 

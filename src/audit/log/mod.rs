@@ -1,7 +1,8 @@
 //! The log: records in segments on disk, chained, signed, rotated, and never written over.
 //!
 //! Guarantees: what was appended is in the chain in that order; a write that fails leaves no half record behind; a sync that
-//! fails ends the segment, and everything not known to be durable is written again in the next one (SECURITY AUD-7); a
+//! fails ends the segment, and everything not known to be durable is written again in the next one (SECURITY AUD-7), and so
+//! does whoever removes or renames the one that is written to; a
 //! torn tail of the process before is cut at its last whole record and the chain goes on from there (AUD-5). One thread at a time
 //! writes; it is not this module that sees to it. Deliberately absent: queues, waiting, and what is recorded.
 
@@ -38,7 +39,7 @@ pub(super) use told::{CHECKPOINT, RETENTION, SEGMENT, is_void_unless_durable};
 
 use disk::Awaited;
 use ended::without_index;
-use told::{Begin, checkpoint_event, retention_event, segment_event};
+use told::{Begin, GivenUp, checkpoint_event, retention_event, segment_event};
 
 use super::{
     chain::{Hash, Origin, Place, Tree, link},
@@ -87,6 +88,8 @@ pub struct Log {
     open: Option<Open>,
     /// How the first segment is to begin, where there was no room for it when the log was opened.
     opening: Option<Begin>,
+    /// Why the last one was given up, until the next begins.
+    given_up: GivenUp,
     /// The last record that the operating system has.
     written: Place,
     /// The last record that survives a loss of power.
@@ -183,6 +186,7 @@ impl Log {
             cuts,
             open: None,
             opening: None,
+            given_up: GivenUp::SyncFailed,
             written: last,
             synced: last,
             unsynced: Events::default(),
@@ -337,6 +341,7 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn rotate(&mut self) -> io::Result<()> {
+        self.look()?;
         self.sign()?;
         if let Some(syncing) = self.syncing() {
             let result = syncing.wait();
@@ -449,12 +454,13 @@ impl Log {
         let given_up = Begin {
             opens: false,
             torn: 0,
-            given_up: Some(self.synced),
+            given_up: Some(self.given_up),
         };
         let begun = self.begin(self.opening.unwrap_or(given_up));
         match begun.and_then(|()| self.write(again.iter())) {
             Ok(()) => {
                 self.opening = None;
+                self.given_up = GivenUp::SyncFailed;
                 self.unsynced.append(&again);
                 for path in self.useless.drain(..) {
                     // Left behind, it is one more that was given up.
@@ -474,6 +480,19 @@ impl Log {
         }
     }
 
+    /// Gives the segment up where it is not found at its path any more: what is written under no name nobody will read. What of it
+    /// was not durable is written again in the next one.
+    ///
+    /// # Errors
+    /// As [`Log::reopen`], which it comes to.
+    pub fn look(&mut self) -> io::Result<()> {
+        let is_there = |open: &Open| open.file.is_at(&open.path);
+        if !self.open.as_ref().is_none_or(is_there) {
+            self.give_up();
+        }
+        self.reopen()
+    }
+
     /// Where nothing is kept in files there is no segment to index, and no place for an index.
     fn end(&mut self, path: PathBuf, index: Option<Index>) {
         if self.storage.keeps_files() {
@@ -484,7 +503,17 @@ impl Log {
     /// Nothing more goes to this segment; what of it is not durable will be written again.
     fn give_up(&mut self) {
         let Some(open) = self.open.take() else { return };
-        if self.synced.seq < open.first {
+        if !open.file.is_at(&open.path) {
+            // Whatever is there now is not ours to remove.
+            self.given_up = GivenUp::Removed;
+            tracing::error!(
+                segment = %open.path.display(),
+                missing = (self.synced.seq + 1).saturating_sub(open.first),
+                upto = self.synced.seq,
+                "the audit log was removed or renamed while it was written: as many records as `missing` says are gone with that \
+                 file, and a new one goes on after them; find out who did it"
+            );
+        } else if self.synced.seq < open.first {
             self.useless.push(open.path);
         } else {
             // What a write has left of it may be more than was noted.

@@ -137,6 +137,10 @@ impl Appender for FaultyFile {
         }
         self.file.truncate(length)
     }
+
+    fn is_at(&self, path: &Path) -> bool {
+        self.file.is_at(path)
+    }
 }
 
 pub(in crate::audit) fn origin() -> Origin {

@@ -6,7 +6,10 @@ use super::{
     testing::{Faulty, Shared, age_oldest, happened, origin},
     *,
 };
-use crate::audit::chain::{Hash, Line};
+use crate::audit::{
+    chain::{Hash, Line},
+    verify::{Kind, verify},
+};
 
 fn open(disk: &Arc<Faulty>, directory: &Path, cuts: Cuts) -> (Log, Option<Recovered>) {
     let key = SigningKey::generate().0;
@@ -329,4 +332,83 @@ fn no_segment_is_removed_before_the_record_of_it_is_signed() {
     let last = Line::parse(text.lines().next_back().unwrap().as_bytes()).unwrap();
     assert!(last.event.starts_with(CHECKPOINT), "{text}");
     assert_eq!(log.durable(), log.written());
+}
+
+/// SECURITY AUD-1, AUD-2: what goes to a file without a name nobody will read.
+#[test]
+fn a_segment_that_somebody_removes_or_renames_is_given_up_and_the_chain_goes_on_in_a_new_one() {
+    for renamed in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let key = SigningKey::generate().0;
+        let public = key.public();
+        let storage = Arc::new(Shared(disk));
+        let (mut log, _) =
+            Log::open(storage, directory.path(), origin(), key, Cuts::default()).unwrap();
+        let faults = || {
+            verify(directory.path(), &[public], &[], |_| {})
+                .unwrap()
+                .faults
+        };
+        let sync = |log: &mut Log| {
+            let syncing = log.syncing().unwrap();
+            log.synced(&syncing, &syncing.wait()).unwrap();
+        };
+        log.append(&[happened(0)].into()).unwrap();
+        sync(&mut log);
+        log.look().unwrap();
+        assert_eq!(segments(directory.path()).unwrap().len(), 1);
+        log.append(&[happened(1)].into()).unwrap();
+        let path = log.open.as_ref().unwrap().path.clone();
+        let elsewhere = path.with_extension("jsonl.1");
+        if renamed {
+            fs::rename(&path, &elsewhere).unwrap();
+        } else {
+            fs::remove_file(&path).unwrap();
+        }
+        log.look().unwrap();
+        sync(&mut log);
+        log.append(&[happened(2)].into()).unwrap();
+        log.sign().unwrap();
+        sync(&mut log);
+
+        let left = segments(directory.path()).unwrap();
+        let [segment] = &left[..] else {
+            panic!("{left:?}")
+        };
+        let text = fs::read_to_string(&segment.path).unwrap();
+        let first = text.lines().next().unwrap();
+        assert!(first.contains(r#""after":2,"#), "{first}");
+        assert!(first.contains(r#""reason":"removed""#), "{first}");
+        for (n, there) in [(0, false), (1, true), (2, true)] {
+            assert_eq!(text.contains(&format!(r#""n":{n}"#)), there, "{n}: {text}");
+        }
+        let kinds: Vec<_> = faults().iter().map(|fault| fault.kind).collect();
+        assert_eq!(kinds, [Kind::Missing { from: 1, to: 2 }]);
+        if renamed {
+            fs::rename(&elsewhere, &path).unwrap();
+            assert_eq!(faults(), []);
+            assert_eq!(calls(directory.path()), [0, 1, 2]);
+        }
+        // What was put in its place is left alone.
+        log.look().unwrap();
+        assert_eq!(log.open.as_ref().unwrap().path, segment.path);
+    }
+}
+
+#[test]
+fn of_a_segment_that_was_removed_before_any_of_it_was_durable_nothing_is_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+    log.append(&[happened(0)].into()).unwrap();
+    let path = log.open.as_ref().unwrap().path.clone();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "somebody else's").unwrap();
+    log.rotate().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(calls(directory.path()), [0]);
+    let told = records(directory.path());
+    assert!(told[0].contains(r#""reason":"removed""#), "{told:?}");
 }

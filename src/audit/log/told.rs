@@ -17,15 +17,29 @@ pub(super) struct Begin {
     pub(super) opens: bool,
     /// Bytes that were cut off the one before.
     pub(super) torn: u64,
-    /// The last record of the one before that counts, where a sync of it failed.
-    pub(super) given_up: Option<Place>,
+    /// Why nothing more goes to the one before, where it did not come to its end.
+    pub(super) given_up: Option<GivenUp>,
+}
+
+/// Why a segment was given up.
+#[derive(Clone, Copy)]
+pub(super) enum GivenUp {
+    /// It could not be made durable, or half a record not be cut off.
+    SyncFailed,
+    /// Somebody removed or renamed it.
+    Removed,
 }
 
 pub(super) fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
     let reason = match begin {
         Begin {
-            given_up: Some(_), ..
+            given_up: Some(GivenUp::SyncFailed),
+            ..
         } => "sync_failed",
+        Begin {
+            given_up: Some(GivenUp::Removed),
+            ..
+        } => "removed",
         Begin { torn: 1.., .. } => "recovery",
         Begin { .. } if after.seq == 0 => "first",
         Begin { opens: true, .. } => "opened",

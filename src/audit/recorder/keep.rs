@@ -1,7 +1,8 @@
 //! The thread of a recorder: it syncs, signs, tries again, looks after the disk, and writes where the callers do not.
 //!
 //! Guarantees: what is written is durable [`LATER`] at most, and what nobody waits for is written [`SOON`], where the disk lets
-//! it; a sync that failed is tried again without end, with pauses (SECURITY AUD-7). Deliberately absent: who may go on, which the
+//! it; a sync that failed is tried again without end, with pauses (SECURITY AUD-7); that somebody removed what is written to is
+//! noticed before it counts as durable, and within a second. Deliberately absent: who may go on, which the
 //! queue says.
 
 use std::{
@@ -36,7 +37,7 @@ impl Shared {
     /// The thread: syncs, signs, tries again, looks after the disk, and writes where the callers do not.
     pub(super) fn keep(&self) {
         let (mut looked, mut tidied) = (None, Some(SystemTime::now()));
-        let mut signed = tidied;
+        let (mut signed, mut watched) = (tidied, tidied);
         let mut indexing = Indexing::default();
         let mut turns = 0;
         loop {
@@ -44,7 +45,8 @@ impl Shared {
             // Asked first: what can be written again has to be made durable again, at once.
             let at_once = closing || self.syncs_each_turn();
             turns += 1;
-            let syncs = at_once || turns >= TURNS;
+            // A sync looks whether what is written is where it should be.
+            let syncs = at_once || turns >= TURNS || is_due(&mut watched, LOOK);
             // From here on whoever brings a record writes it, so that none is left behind for as long as the disk takes.
             self.queue().syncing = syncs;
             self.write_if_nobody_does();
@@ -134,7 +136,8 @@ impl Shared {
         if idle(&queue) && !queue.closing {
             let most = match queue.fill {
                 Fill::Full => LOOK,
-                Fill::Low | Fill::High => self.interval,
+                // Each second, as a rule: somebody may remove the log while nothing happens.
+                Fill::Low | Fill::High => self.interval / 10,
             };
             queue = self.sleep(queue, most);
         }
@@ -174,8 +177,9 @@ impl Shared {
         loop {
             let (syncing, written, bytes) = {
                 let mut log = self.log();
-                // Where no segment could be begun for it when the last one was given up, nobody may come to write.
-                let again = log.reopen();
+                // Where no segment could be begun for it when the last one was given up, nobody may come to write. What was
+                // written before this look was in a file that has its name.
+                let again = log.look();
                 let mut queue = self.queue();
                 if let Err(error) = again {
                     queue.dirty = true;

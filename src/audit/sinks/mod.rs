@@ -34,6 +34,11 @@ use crate::{
     findings::Scrub,
 };
 
+/// What the streams are called.
+const STDOUT: &str = "stdout";
+/// See [`STDOUT`].
+const STDERR: &str = "stderr";
+
 /// How often it is looked for new records.
 const LOOK: Duration = Duration::from_millis(200);
 /// How often in a row records cannot be read before that is told: retention may take away what is about to be read.
@@ -87,6 +92,18 @@ pub struct SinkError {
 }
 
 impl SinksSpec {
+    /// The number of the last record that any of them was given, as the files beside the log have it.
+    pub(super) fn delivered(&self, directory: &Path) -> Option<u64> {
+        let lines = self.lines.map(|stream| match stream {
+            Stream::Stdout => STDOUT,
+            Stream::Stderr => STDERR,
+        });
+        let otlp = self.otlp.as_ref().map(|_| otlp::NAME);
+        let each = lines.into_iter().chain(otlp);
+        each.filter_map(|name| Cursor::beside(directory, name).known())
+            .max()
+    }
+
     /// Starts them all on this node; see [`Sinking::start`]. With a receiver, it has to be called in a runtime; `scrub` takes out of
     /// what it says what must not be told.
     ///
@@ -104,11 +121,11 @@ impl SinksSpec {
         let started = match self.lines {
             None => None,
             Some(Stream::Stdout) => {
-                let sink = Lines::to("stdout", io::stdout());
+                let sink = Lines::to(STDOUT, io::stdout());
                 Some(Sinking::start(directory, first, sink))
             }
             Some(Stream::Stderr) => {
-                let sink = Lines::to("stderr", io::stderr());
+                let sink = Lines::to(STDERR, io::stderr());
                 Some(Sinking::start(directory, first, sink))
             }
         };
@@ -426,6 +443,11 @@ struct Cursor(PathBuf);
 impl Cursor {
     fn beside(directory: &Path, name: &str) -> Self {
         Self(directory.join(format!("{name}.cursor")))
+    }
+
+    /// The number, where the file has one.
+    fn known(&self) -> Option<u64> {
+        fs::read_to_string(&self.0).ok()?.trim().parse().ok()
     }
 
     /// The number; `None` where there never was one.

@@ -18,6 +18,8 @@ use crate::{
     json::{Json, Limits},
 };
 
+/// What it is called.
+pub(super) const NAME: &str = "otlp";
 /// The most bytes of a receiver's answer.
 const ANSWER: usize = 64 << 10;
 /// The most characters of its words that are told.
@@ -81,7 +83,7 @@ impl Otlp {
 
 impl Sink for Otlp {
     fn name(&self) -> &str {
-        "otlp"
+        NAME
     }
 
     fn deliver(&mut self, batch: &Batch) -> Result<(), Undelivered> {

@@ -363,3 +363,20 @@ fn lines_are_those_of_the_file() {
         .remove(0);
     assert_eq!(lines.into_inner(), fs::read(file.path).unwrap());
 }
+
+#[test]
+fn what_was_delivered_is_known_of_the_sinks_that_there_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        fs::write(directory.path().join(format!("{name}.cursor")), text).unwrap();
+    };
+    let of = |lines| {
+        let spec = SinksSpec { lines, otlp: None };
+        spec.delivered(directory.path())
+    };
+    write("stdout", "12\n");
+    write("stderr", "");
+    assert_eq!(of(Some(Stream::Stdout)), Some(12));
+    // What is not known is said where it is delivered again.
+    assert_eq!((of(Some(Stream::Stderr)), of(None)), (None, None));
+}

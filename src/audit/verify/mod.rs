@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 pub use fault::{Fault, Kind};
 
@@ -27,6 +27,7 @@ use super::{
     entry::Entry,
     index::Index,
     key::{Checkpoint, VerifyingKey},
+    kind::Kind as Event,
     log::{
         CHECKPOINT, INDEX, RETENTION, SEGMENT, Segment, Signed, is_void_unless_durable, segments,
     },
@@ -66,6 +67,8 @@ pub struct Report {
     pub in_gaps: u64,
     /// The last record that a checkpoint held elsewhere covers, of those that are as that one says.
     pub outside: Option<u64>,
+    /// The records of starts that found none of the records, or not all, that had been there before; the first of them.
+    pub missing: Vec<u64>,
     /// What is wrong, in the order of the log; none if the log is whole.
     pub faults: Vec<Fault>,
 }
@@ -241,6 +244,9 @@ impl<'a> Verifier<'a> {
             self.again.clear();
             self.fault(Some(line.seq), Kind::NotAgain);
         }
+        if tells_of_missing(line.event) && self.report.missing.len() < FAULTS {
+            self.report.missing.push(line.seq);
+        }
         if let (Some(tree), Some(leaf)) = (&mut self.tree, leaf) {
             tree.grow(leaf);
         }
@@ -278,7 +284,7 @@ impl<'a> Verifier<'a> {
             return;
         }
         if let Some(opening) = opening
-            && opening.segment.reason == GIVEN_UP
+            && GIVEN_UP.contains(&&*opening.segment.reason)
             && line.seq <= last.seq
             && self.line == 1
         {
@@ -329,6 +335,7 @@ impl<'a> Verifier<'a> {
         // What was signed with records that were given up was read, and is signed.
         self.report.signed = self.report.signed.min(from);
         self.gaps.retain(|(first, _)| *first <= from);
+        self.report.missing.retain(|seq| *seq <= from);
         // What is written again may be as was kept elsewhere, where what was given up is not; and what was is no record now.
         self.report.outside = self.report.outside.map(|seq| seq.min(from));
         let faults = &mut self.report.faults;
@@ -500,9 +507,9 @@ impl<'a> Verifier<'a> {
 }
 
 /// The reasons of a segment over which checkpoints do not reach back.
-const ANEW: [&str; 4] = [GIVEN_UP, "first", "recovery", "opened"];
-/// The reason of a segment that begins since the one before was given up.
-const GIVEN_UP: &str = "sync_failed";
+const ANEW: [&str; 5] = [GIVEN_UP[0], GIVEN_UP[1], "first", "recovery", "opened"];
+/// The reasons of a segment that begins since the one before was given up; one that was removed may be there again.
+const GIVEN_UP: [&str; 2] = ["sync_failed", "removed"];
 
 fn parse<'a, T: Deserialize<'a>>(event: &'a [u8]) -> Option<T> {
     serde_json::from_slice(event).ok()
@@ -516,6 +523,26 @@ struct Opening {
 #[derive(Deserialize)]
 struct OpeningFields {
     reason: String,
+}
+
+/// Whether this is of a start that says that records were gone.
+fn tells_of_missing(event: &[u8]) -> bool {
+    // Of calls none begins so, and they are many.
+    let started = event.starts_with(b"{\"detail\":{").then(|| parse(event));
+    started.flatten().is_some_and(|started: Started<'_>| {
+        started.event == Event::Start.word() && started.detail.missing.is_some()
+    })
+}
+
+#[derive(Deserialize)]
+struct Started<'a> {
+    event: &'a str,
+    detail: StartedFields,
+}
+
+#[derive(Deserialize)]
+struct StartedFields {
+    missing: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]

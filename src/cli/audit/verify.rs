@@ -267,6 +267,11 @@ fn told(args: &Args, directory: &Path, report: &Report) {
     if let Some(text) = in_gaps(&report.gaps, report.in_gaps) {
         note(text);
     }
+    for seq in report.missing.iter().take(TOLD) {
+        note(format!(
+            "what was removed before record {seq}, in which a start tells that records were missing"
+        ));
+    }
     let chained = last.saturating_sub(report.signed);
     if let Some(text) = not_signed(chained) {
         note(text);
@@ -343,6 +348,8 @@ struct Outcome<'a> {
     /// How many before the last one that is covered are not, and the first runs of them.
     not_signed_before: u64,
     gaps: Vec<Gap>,
+    /// The records of starts that found records missing.
+    missing_told_by: &'a [u64],
     faults: Vec<Told>,
 }
 
@@ -382,6 +389,7 @@ impl<'a> Outcome<'a> {
             not_signed: last.saturating_sub(report.signed),
             not_signed_before: report.in_gaps,
             gaps: report.gaps.iter().map(Gap::of).collect(),
+            missing_told_by: &report.missing,
             faults: report.faults.iter().map(Told::of).collect(),
         }
     }
