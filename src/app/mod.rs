@@ -69,6 +69,8 @@ use publisher::Publisher;
 
 /// The most time an answer may take.
 const DEADLINE: Duration = Duration::from_secs(300);
+/// How long what serves has to end, once all is answered, where the end does not wait.
+const HASTE: Duration = Duration::from_secs(1);
 
 /// A running gateway. A cheap handle.
 #[derive(Clone)]
@@ -82,6 +84,8 @@ struct Shared {
     world: Arc<World>,
     fleet: Arc<Fleet>,
     door: Arc<Door>,
+    /// Cancelled when the end is not to wait for anybody.
+    hurry: CancellationToken,
     guards: Option<Arc<Gatekeeper>>,
     controls: Arc<Controls>,
     ledger: Arc<Ledger>,
@@ -267,6 +271,7 @@ impl App {
             world,
             fleet,
             door,
+            hurry: CancellationToken::new(),
             guards,
             controls,
             ledger,
@@ -473,6 +478,19 @@ impl App {
         self.shared.door.backing.curfew.tell();
     }
 
+    /// Has [`App::shutdown`] wait for nothing: what is in flight is answered with that, as at the end of the drain, and whatever
+    /// takes long to end is left behind. Says how many calls are in flight.
+    pub fn hurry(&self) -> usize {
+        let calls = self.shared.world.load().limits().in_flight();
+        self.shared.hurry.cancel();
+        calls
+    }
+
+    /// Until it was told to [`hurry`](App::hurry).
+    pub async fn hurried(&self) {
+        self.shared.hurry.cancelled().await;
+    }
+
     /// Stops accepting, lets calls in flight end, answers those that take too long, closes upstreams, ends every task.
     pub async fn shutdown(self) {
         self.drain();
@@ -484,18 +502,25 @@ impl App {
             .take();
         if let Some(server) = server {
             let limit = self.shared.plan.listen.bounds.drain;
-            server.drain_telling(limit, || self.conclude()).await;
+            let sooner = self.hurried();
+            server
+                .drain_telling(limit, sooner, || self.conclude())
+                .await;
         }
-        join_all(
-            self.shared
-                .fleet
-                .all
-                .values()
-                .map(|upstream| upstream.close()),
-        )
-        .await;
-        self.end_admin().await;
-        self.shared.tasks.clone().finish().await;
+        let ending = async {
+            let all = self.shared.fleet.all.values();
+            join_all(all.map(|upstream| upstream.close())).await;
+            self.end_admin().await;
+            self.shared.tasks.clone().finish().await;
+        };
+        let haste = async {
+            self.hurried().await;
+            tokio::time::sleep(HASTE).await;
+        };
+        tokio::select! {
+            () = ending => {}
+            () = haste => self.shared.tasks.stop(),
+        }
         // Last, so that nothing that happens is left out: what is not written yet is written, signed and synced now.
         let recording = self.shared.recording.lock();
         let recording = recording

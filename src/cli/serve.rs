@@ -44,7 +44,8 @@ Examples:
   usher serve --mcp-json ~/.cursor/mcp.json      the servers of an existing file
 
 SIGHUP reads policies and limits again; a change of the policies' directory is found by itself.
-SIGTERM and SIGINT finish what is in flight, then end with exit code 0; a second one ends at once.")]
+SIGTERM and SIGINT finish what is in flight, then end with exit code 0; a second one waits for no call:
+what is in flight is answered `shutting_down`, and it ends within seconds, with exit code 1.")]
 pub(super) struct Args {
     #[command(flatten)]
     source: Source,
@@ -159,13 +160,34 @@ pub(super) async fn serve(
         } => {}
     }
     logs::say("stopping: what is in flight is finished first");
+    end(&app, tasks, &mut stop).await
+}
+
+/// Ends it: in an orderly way, or where a second signal comes, at once. Then too, whatever was begun has its answer and its record
+/// before the log is closed (SECURITY 8).
+async fn end(app: &App, tasks: Tasks, stop: &mut Stop) -> Ended {
+    let ending = async {
+        app.clone().shutdown().await;
+        tokio::select! {
+            () = tasks.finish() => {}
+            () = app.hurried() => {}
+        }
+    };
+    let mut ending = pin!(ending);
     tokio::select! {
-        () = async {
-            app.shutdown().await;
-            tasks.finish().await;
-        } => Ended::Well,
-        () = stop.asked() => Ended::Failed,
+        () = &mut ending => return Ended::Well,
+        () = stop.asked() => {}
     }
+    let calls = app.hurry();
+    logs::say(&format!(
+        "stopping at once: a second signal came; calls in flight that are cut short: {calls}"
+    ));
+    tokio::select! {
+        () = ending => {}
+        // Nor is that to be waited for.
+        () = stop.asked() => {}
+    }
+    Ended::Failed
 }
 
 /// Where operators come in, and with what, where that was made just now and somebody reads it: in a log it would stay (SECURITY AUD-8).

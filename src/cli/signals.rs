@@ -1,4 +1,4 @@
-//! The stop signals: SIGTERM and SIGINT, the second of which does not wait; and SIGHUP, which reloads.
+//! The stop signals: SIGTERM and SIGINT, the second of which waits for no call, and the third for nothing; and SIGHUP, which reloads.
 
 use std::io;
 

@@ -126,11 +126,21 @@ impl Server {
         self.cut_off().await;
     }
 
-    /// The same, but what is left at the deadline is looked at once more when `tell` has told its endpoints that they have to
-    /// answer now. What goes out within a second is not cut off.
+    /// The same, but what is left at the deadline, or `sooner`, is looked at once more when `tell` has told its endpoints that they
+    /// have to answer now. What goes out within a second is not cut off.
     // SECURITY 6
-    pub async fn drain_telling(self, deadline: Duration, tell: impl FnOnce()) {
-        if !self.finish_within(deadline).await {
+    pub async fn drain_telling(
+        self,
+        deadline: Duration,
+        sooner: impl Future<Output = ()>,
+        tell: impl FnOnce(),
+    ) {
+        let ended = tokio::select! {
+            biased;
+            ended = self.finish_within(deadline) => ended,
+            () = sooner => false,
+        };
+        if !ended {
             tell();
             self.stop.conclude();
             self.ended_within(LAST_WORDS).await;

@@ -223,7 +223,7 @@ async fn rel_7_what_is_left_at_the_deadline_can_answer_when_it_is_told_in_either
         until(&site.begun).await;
         let tell = || site.over.store(true, Ordering::Release);
         edge.server
-            .drain_telling(Duration::from_millis(50), tell)
+            .drain_telling(Duration::from_millis(50), std::future::pending(), tell)
             .await;
     };
     let request = h2::post("http://localhost/last");

@@ -1,7 +1,19 @@
 //! What still runs when the gateway has no more time to wait for it: answered, not cut off (SECURITY REL-7, 6).
 
-use crate::harness::{
-    Gate, Gateway, Heard, Pairing, Piped, Play, Revision, Upstream, call_result, tool,
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
+
+use crate::{
+    audit::events,
+    harness::{
+        Client, Gate, Gateway, Heard, Pairing, Piped, Play, Revision, Upstream, call_result,
+        eventually, tool,
+    },
 };
 
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}"#;
@@ -82,4 +94,77 @@ async fn a_call_on_a_pipe_that_outlasts_the_drain_is_answered_with_why() {
         "{line}"
     );
     piped.end().await;
+}
+
+/// SECURITY 8: who is in more of a hurry than the drain does not leave calls without their second record.
+#[tokio::test]
+async fn a_second_signal_cuts_calls_short_and_each_has_its_answer_and_its_record_before_the_log_is_closed()
+ {
+    let gate = Gate::new();
+    let notes = gated(Upstream::http(Revision::V2026_07_28), &[], &gate);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    let configuration = format!(
+        "listen: {{ address: \"127.0.0.1:0\" }}\naudit: {{ dir: audit }}\nupstreams: {{ notes: {{ {} }} }}\n",
+        notes.place()
+    );
+    std::fs::write(&file, configuration).unwrap();
+    let mut usher = Command::new(env!("CARGO_BIN_EXE_usher"))
+        .args(["serve", "-c"])
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(usher.stdout.take().unwrap()).lines();
+    let ready = said.next_line().await.unwrap().unwrap();
+    let (_, url) = ready.split_once("ready at http://").unwrap();
+    let address = url.split_once("/mcp").unwrap().0.parse().unwrap();
+    let client = Client::connect(address, "/mcp", Revision::V2026_07_28).await;
+    let client = client.unwrap();
+    eventually("it is there", async || {
+        (client.tools().await.len() == 2).then_some(())
+    })
+    .await;
+    let id = nix::unistd::Pid::from_raw(usher.id().unwrap().try_into().unwrap());
+    let signal = || nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let mut logged = BufReader::new(usher.stderr.take().unwrap()).lines();
+    let stopping = async {
+        notes.until_heard("tools/call", 1).await;
+        signal();
+        let mut all = String::new();
+        while let Some(line) = logged.next_line().await.unwrap() {
+            if line.contains("stopping: ") {
+                signal();
+            }
+            all += &(line + "\n");
+        }
+        (all, usher.wait().await.unwrap())
+    };
+    let (answer, (all, ended)) = tokio::join!(client.call("notes_t", "{}"), stopping);
+    assert_eq!(answer.refusal().1, "shutting_down", "{answer:?}");
+    assert!(
+        all.contains("calls in flight that are cut short: 1"),
+        "{all}"
+    );
+    assert_eq!(ended.code(), Some(1));
+    let audit = directory.path().join("audit");
+    let told: Vec<_> = events(&audit)
+        .into_iter()
+        .filter(|event| event["method"] == "tools/call" || event["event"] == "stop")
+        .map(|event| {
+            (
+                event["event"].clone(),
+                event["stage"].clone(),
+                event["reason"].clone(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("call".into(), "decision".into(), Value::Null),
+        ("call".into(), "outcome".into(), "shutting_down".into()),
+        ("stop".into(), Value::Null, Value::Null),
+    ];
+    assert_eq!(told, expected);
 }
