@@ -78,7 +78,7 @@ impl Auditor {
     /// Records that a call may go on. What comes back is ready when it may; `None` where no rule wants a record.
     ///
     /// # Errors
-    /// When nothing can be recorded now.
+    /// When the record has no room: it will not be written. Where writing fails, what comes back says so.
     pub fn permit(
         &self,
         of: View<'_>,

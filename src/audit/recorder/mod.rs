@@ -195,11 +195,12 @@ impl Recorder {
         Ok((Self { shared, here }, keeper))
     }
 
-    /// Puts a record, with what is known of it. What comes back is ready when the record is safe.
+    /// Puts a record, with what is known of it. What comes back is ready when the record is safe, or when writing fails: then it is
+    /// kept all the same, and written when it can be.
     ///
     /// # Errors
-    /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. And when the
-    /// disk is too full: the record is not kept then. Nothing but a [`Weight::Permit`] is ever refused.
+    /// [`Unavailable`] when there is no room for it, here or on the disk: the record is not kept, and never written. Nothing but a
+    /// [`Weight::Permit`] is ever refused.
     pub fn put(
         &self,
         event: &[u8],
@@ -394,9 +395,6 @@ impl Shared {
                 self.write();
                 queue = self.queue();
             }
-        }
-        if weight == Weight::Permit && queue.failing && queue.safe < ticket {
-            return Err(Unavailable);
         }
         Ok((queue.safe < ticket).then_some(ticket))
     }

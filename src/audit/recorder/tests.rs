@@ -681,3 +681,28 @@ fn where_the_whole_directory_is_gone_nothing_is_let_in_until_it_is_there_again()
         "{text}"
     );
 }
+
+/// SECURITY 8: whoever is refused a record knows that it will not be there; of the others each is.
+#[test]
+fn what_is_kept_while_writing_fails_is_told_from_what_is_not() {
+    for durability in [Durability::Strict, Durability::Kernel] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let (recorder, keeper) = start(&disk, directory.path(), durability, few(4));
+        disk.full.store(true, Relaxed);
+        let (mut kept, mut refused) = (Vec::new(), 0);
+        for n in 0..8 {
+            match recorder.put(&happened(n), None, Weight::Permit) {
+                Ok(safe) => {
+                    assert_eq!(block(safe), Err(Unavailable), "{durability:?} {n}");
+                    kept.push(n);
+                }
+                Err(Unavailable) => refused += 1,
+            }
+        }
+        assert_eq!((kept.len(), refused), (4, 4), "{durability:?}");
+        disk.full.store(false, Relaxed);
+        drop(keeper);
+        assert_eq!(calls(directory.path()), kept, "{durability:?}");
+    }
+}

@@ -132,8 +132,10 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
     call.trail.note(|facts| {
         facts.approved = permitted.approved().cloned();
         facts.decision = match safe {
+            // Or kept until it can be written, also where the call does not go on for want of that: its end has a record of its own.
             Ok(Some(_)) => Decision::Recorded,
             Ok(None) => Decision::Permitted,
+            // It will not be written.
             Err(Unavailable) => Decision::Pending,
         };
     });

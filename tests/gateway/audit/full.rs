@@ -1,6 +1,6 @@
 //! Records that cannot be written (SECURITY AUD-2, 6).
 
-use std::{path::Path, process::Command};
+use std::{collections::HashMap, path::Path, process::Command};
 
 use http::Method;
 use serde_json::Value;
@@ -159,6 +159,18 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
             refused.count() >= 20,
             "and each refusal, when there is room again"
         );
+        // SECURITY 8: two records, or one for both.
+        let mut stages = HashMap::<_, Vec<_>>::new();
+        for record in &told {
+            let of = stages.entry(record["call"].as_str().unwrap()).or_default();
+            of.push(record["stage"].as_str().unwrap());
+        }
+        for (call, stages) in stages {
+            assert!(
+                [&["decision", "outcome"][..], &["both"]].contains(&&*stages),
+                "{durability} {watermark}: {call} has {stages:?}"
+            );
+        }
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }
