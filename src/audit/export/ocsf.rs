@@ -310,12 +310,17 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Where a request came from: an address, or the process that started us.
+/// Where a request came from: an address, or the process that started us. The record of an end leaves that to the one of the
+/// decision, with which it has its `correlation_uid` in common; and an endpoint has a name.
 fn source(entry: &Entry) -> Endpoint<'_> {
     let ip = entry.address.as_deref();
+    let name = match entry.stage.as_deref() {
+        Some("outcome") => "unknown",
+        Some(_) | None => "local",
+    };
     Endpoint {
         ip,
-        name: ip.is_none().then_some("local"),
+        name: ip.is_none().then_some(name),
         svc_name: None,
     }
 }

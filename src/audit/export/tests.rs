@@ -5,7 +5,7 @@
     reason = "tests look at single values of what was written"
 )]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::audit::{
@@ -83,7 +83,9 @@ fn call_with(stage: &'static str, reason: Option<&str>, fill: &dyn Fn(&mut Objec
             .text("upstream", "notes");
     };
     event(|object| {
-        object.text("address", "192.0.2.7").text("call", "3f9a-1");
+        // As records of calls have it: an end whose decision has a record of its own does not repeat it.
+        let address = (stage != "outcome").then_some("192.0.2.7");
+        object.maybe("address", address).text("call", "3f9a-1");
         fill(object);
         object
             .object("principal", who)
@@ -154,7 +156,7 @@ fn every_record_is_an_ocsf_event_with_what_its_class_requires() {
             "/actor/user/name",
             "/api/operation",
             "/api/request/uid",
-            "/src_endpoint/ip",
+            "/src_endpoint",
             "/trace/uid",
         ];
         let required = base.iter().chain(activity.iter().filter(|_| n < 3));
@@ -172,6 +174,9 @@ fn every_record_is_an_ocsf_event_with_what_its_class_requires() {
     let [decision, outcome, denied, start] = &events[..] else {
         panic!("four");
     };
+    for told in [decision, denied] {
+        assert_eq!(told["src_endpoint"], json!({"ip": "192.0.2.7"}));
+    }
     assert_eq!(decision["class_uid"], 6003);
     assert_eq!(decision["time"], 1_795_262_400_123_u64);
     assert_eq!(decision["action_id"], 1);
@@ -182,6 +187,27 @@ fn every_record_is_an_ocsf_event_with_what_its_class_requires() {
     assert_eq!(denied["activity_id"], 2);
     assert_eq!(start["class_uid"], 0);
     assert!(!has(start, "/actor"));
+}
+
+/// The record of an end does not say where its call came from, and then nobody is named.
+#[test]
+fn a_call_is_local_only_where_its_record_would_tell_an_address() {
+    let from = |stage: &str| {
+        let event = event(|object| {
+            object
+                .text("event", "call")
+                .text("method", "tools/call")
+                .text("stage", stage)
+                .text("time", "2026-11-21T12:00:00.123456789Z");
+        });
+        let mut out = Vec::new();
+        assert!(ocsf(&mut out, &chained(&[event])[0]));
+        let mut told: Value = serde_json::from_slice(&out).unwrap();
+        told["src_endpoint"].take()
+    };
+    assert_eq!(from("decision"), json!({"name": "local"}));
+    assert_eq!(from("both"), json!({"name": "local"}));
+    assert_eq!(from("outcome"), json!({"name": "unknown"}));
 }
 
 /// SECURITY AUD-9: as the encoding of OTLP in JSON has it, with the attributes of the MCP conventions.
