@@ -35,16 +35,17 @@ pub(in crate::audit) use segment::INDEX;
 pub use segment::{EXTENSION, Segment, segments};
 pub(in crate::audit) use told::event;
 pub(crate) use told::is_of_the_log;
-pub(super) use told::{CHECKPOINT, RETENTION, SEGMENT, is_void_unless_durable};
+pub(super) use told::{CHECKPOINT, RETENTION, SEGMENT, checkpoint_event, is_void_unless_durable};
 
 use disk::Awaited;
 use ended::without_index;
-use told::{Begin, GivenUp, checkpoint_event, retention_event, segment_event};
+use told::{Begin, GivenUp, retention_event, segment_event};
 
 use super::{
     chain::{Hash, Origin, Place, Tree, link},
     index::{Filling, Gist, Index},
     key::{Checkpoint, SigningKey},
+    stamp::stamp,
 };
 
 /// An event: the text of one canonical JSON object.
@@ -260,7 +261,8 @@ impl Log {
             root: self.tree.root(),
         };
         let signature = self.key.sign(&checkpoint);
-        let event = checkpoint_event(&checkpoint, &signature, &self.key.public().to_string());
+        let key = self.key.public().to_string();
+        let event = checkpoint_event(&checkpoint, &signature, &key, &stamp(SystemTime::now()));
         // It covers what is before it; the next one begins with it.
         let before = mem::take(&mut self.tree);
         if let Err(error) = self.write([(&*event, None)]) {

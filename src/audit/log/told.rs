@@ -60,7 +60,13 @@ pub(super) fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
     })
 }
 
-pub(super) fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &str) -> Event {
+/// `time`: as records have it.
+pub(in crate::audit) fn checkpoint_event(
+    checkpoint: &Checkpoint,
+    signature: &str,
+    key: &str,
+    time: &str,
+) -> Event {
     event(|object| {
         object.object("checkpoint", |inside| {
             inside
@@ -73,7 +79,7 @@ pub(super) fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &s
         });
         object
             .text("event", words::CHECKPOINT)
-            .time(SystemTime::now())
+            .text("time", time)
             .number("v", 1);
     })
 }

@@ -9,6 +9,8 @@ mod fault;
 mod reading;
 
 #[cfg(test)]
+mod closing;
+#[cfg(test)]
 mod tests;
 
 use std::{
@@ -29,8 +31,10 @@ use super::{
     key::{Checkpoint, VerifyingKey},
     kind::Kind as Event,
     log::{
-        CHECKPOINT, INDEX, RETENTION, SEGMENT, Segment, Signed, is_void_unless_durable, segments,
+        CHECKPOINT, INDEX, RETENTION, SEGMENT, Segment, Signed, checkpoint_event,
+        is_void_unless_durable, segments,
     },
+    stamp::stamped,
 };
 use reading::{Hashed, Piece};
 
@@ -60,7 +64,10 @@ pub struct Report {
     pub checkpoints: u64,
     /// The last record that one of them covers; what is after it is chained and not signed.
     pub signed: u64,
-    /// Records before that one which none of them covers, first and last of each run, the first runs of them: whoever wrote them
+    /// The last record that is proven: that one, or the checkpoint behind it, of which its own signature leaves nothing open but the
+    /// time that it names. Until a later one covers it, or the record after it is signed, who can write the file can change that.
+    pub proven: u64,
+    /// Records before that one which none of them proves, first and last of each run, the first runs of them: whoever wrote them
     /// died before it signed them, or gave up the segment, and what was signed later only goes on from them.
     pub gaps: Vec<(u64, u64)>,
     /// How many records all such runs have.
@@ -101,6 +108,8 @@ struct Verifier<'a> {
     gaps: Vec<(u64, u64)>,
     last: Option<Place>,
     boot: String,
+    /// The node that wrote the last record.
+    node: String,
     /// Over the records since the last checkpoint; `None` where it cannot be known, or where a fault was told already.
     tree: Option<Tree>,
     /// What the first record of all names as the one before, where that is not there any more.
@@ -140,6 +149,7 @@ impl<'a> Verifier<'a> {
             gaps: Vec::new(),
             last: None,
             boot: String::new(),
+            node: String::new(),
             tree: None,
             removed: None,
             retained: None,
@@ -251,6 +261,9 @@ impl<'a> Verifier<'a> {
             tree.grow(leaf);
         }
         self.compare(line);
+        if self.node != line.node {
+            line.node.clone_into(&mut self.node);
+        }
         self.last = Some(line.place());
         self.report.records += 1;
     }
@@ -334,6 +347,7 @@ impl<'a> Verifier<'a> {
         self.retained = self.retained.filter(|seq| *seq <= from);
         // What was signed with records that were given up was read, and is signed.
         self.report.signed = self.report.signed.min(from);
+        self.report.proven = self.report.proven.min(from);
         self.gaps.retain(|(first, _)| *first <= from);
         self.report.missing.retain(|seq| *seq <= from);
         // What is written again may be as was kept elsewhere, where what was given up is not; and what was is no record now.
@@ -374,11 +388,8 @@ impl<'a> Verifier<'a> {
             self.fault(Some(line.seq), Kind::Malformed);
             return;
         };
-        if !self
-            .keys
-            .iter()
-            .any(|key| key.verifies(&checkpoint, &told.signature))
-        {
+        let mut keys = self.keys.iter();
+        let Some(key) = keys.find(|key| key.verifies(&checkpoint, &told.signature)) else {
             self.fault(
                 Some(line.seq),
                 Kind::NotSigned {
@@ -387,7 +398,7 @@ impl<'a> Verifier<'a> {
                 },
             );
             return;
-        }
+        };
         let ours = tree.is_none_or(|tree| {
             tree.root() == checkpoint.root
                 && tree.count() == (checkpoint.last.seq + 1).saturating_sub(checkpoint.first)
@@ -405,6 +416,8 @@ impl<'a> Verifier<'a> {
         self.report.checkpoints += 1;
         self.gap(checkpoint.first);
         self.report.signed = told.last;
+        let itself = told.is_all_of(line.event, key) && line.node == self.node;
+        self.report.proven = told.last + u64::from(itself);
         // One that a gateway only went on from is chained to what it signed, and not signed.
         if self.retained.is_some_and(|seq| seq >= checkpoint.first) {
             self.removed = None;
@@ -413,7 +426,7 @@ impl<'a> Verifier<'a> {
 
     /// Notes what is not signed before a checkpoint that begins with this record.
     fn gap(&mut self, begin: u64) {
-        let first = (self.report.signed + 1).max(self.report.first);
+        let first = (self.report.proven + 1).max(self.report.first);
         if begin > first {
             self.gaps.push((first, begin - 1));
         }
@@ -560,7 +573,23 @@ struct ToldFields {
     signature: String,
 }
 
+/// When an event was, by its own word.
+#[derive(Deserialize)]
+struct Timed {
+    time: String,
+}
+
 impl ToldFields {
+    /// Whether an event says what a checkpoint of this key says and nothing else, but for its time, which is only of the form of
+    /// one: the signature covers no more than what it signs.
+    fn is_all_of(&self, event: &[u8], key: &VerifyingKey) -> bool {
+        let (Some(checkpoint), Some(Timed { time })) = (self.checkpoint(), parse(event)) else {
+            return false;
+        };
+        stamped(&time).is_some_and(|form| form == time)
+            && checkpoint_event(&checkpoint, &self.signature, &key.to_string(), &time) == event
+    }
+
     fn checkpoint(&self) -> Option<Checkpoint> {
         Some(Checkpoint {
             first: self.first,

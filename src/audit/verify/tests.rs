@@ -60,7 +60,7 @@ fn on_a_faulty_disk(cuts: Cuts) -> (tempfile::TempDir, VerifyingKey, Arc<Faulty>
     (directory, public, faulty, log)
 }
 
-fn sync(log: &mut Log) {
+pub(super) fn sync(log: &mut Log) {
     let syncing = log.syncing().unwrap();
     let result = syncing.wait();
     log.synced(&syncing, &result).unwrap();
@@ -406,15 +406,16 @@ fn no_more_counts_as_signed_than_what_is_left_of_a_segment_that_was_given_up() {
     assert_eq!(now.signed, durable);
     let now = more(&mut log, 1, true, false);
     assert_eq!((now.faults, now.gaps, now.in_gaps), (vec![], vec![], 0));
-    // Those that nobody had signed yet stay so.
-    let signed = now.signed;
+    // Those that nobody had signed yet stay so, but for the checkpoint before them.
+    let (signed, proven) = (now.signed, now.proven);
+    assert_eq!(proven, signed + 1);
     let durable = more(&mut log, 2, false, false).last.unwrap().seq;
     let now = more(&mut log, 2, false, true);
     assert_eq!((now.signed, now.gaps), (signed, vec![]));
     let now = more(&mut log, 1, true, false);
     assert_eq!(now.faults, []);
-    assert_eq!(now.gaps, [(signed + 1, durable)]);
-    assert_eq!(now.in_gaps, durable - signed);
+    assert_eq!(now.gaps, [(proven + 1, durable)]);
+    assert_eq!(now.in_gaps, durable - proven);
 }
 
 /// SECURITY AUD-3: whoever looks for something finds it.
@@ -577,7 +578,8 @@ fn records_that_nobody_signed_are_told_also_where_later_ones_are_signed() {
     }
     log.sign().unwrap();
     sync(&mut log);
-    let signed = report().signed;
+    let proven = report().proven;
+    assert_eq!(proven, log.written().seq, "the checkpoint proves itself");
     assert_eq!((report().gaps, report().in_gaps), (vec![], 0));
     for n in 3..6 {
         log.append(&[happened(n)].into()).unwrap();
@@ -595,7 +597,7 @@ fn records_that_nobody_signed_are_told_also_where_later_ones_are_signed() {
     let [(first, end)] = report.gaps[..] else {
         panic!("{report:?}");
     };
-    assert_eq!(first, signed + 1);
+    assert_eq!(first, proven + 1);
     assert!(end >= last, "{report:?}");
     assert_eq!(report.in_gaps, end - first + 1);
 }

@@ -237,9 +237,10 @@ fn told(args: &Args, directory: &Path, report: &Report) {
         out::tame(&report.until)
     ));
     out::line(&format!(
-        "  {} signed by the key, up to record {}",
+        "  {} signed by the key, up to record {}{}",
         out::count(*checkpoints, "checkpoint"),
-        report.signed
+        report.signed,
+        of_itself(report)
     ));
     if faults.is_empty() {
         let word = out::paint(out::GREEN, "whole");
@@ -272,7 +273,7 @@ fn told(args: &Args, directory: &Path, report: &Report) {
             "what was removed before record {seq}, in which a start tells that records were missing"
         ));
     }
-    let chained = last.saturating_sub(report.signed);
+    let chained = last.saturating_sub(report.proven);
     if let Some(text) = not_signed(chained) {
         note(text);
     }
@@ -295,6 +296,16 @@ fn told(args: &Args, directory: &Path, report: &Report) {
     }
 }
 
+/// What is to say of the last checkpoint where none covers it yet.
+fn of_itself(report: &Report) -> String {
+    if report.proven > report.signed {
+        let own = report.proven;
+        format!("; its own signature proves record {own}, the last of them, but for the time there")
+    } else {
+        String::new()
+    }
+}
+
 /// What is to say of records that no checkpoint covers although later ones are.
 fn in_gaps(gaps: &[(u64, u64)], records: u64) -> Option<String> {
     let run = |(first, last): &(u64, u64)| {
@@ -308,9 +319,13 @@ fn in_gaps(gaps: &[(u64, u64)], records: u64) -> Option<String> {
     if gaps.len() > TOLD {
         runs.push("more".to_owned());
     }
+    let (are, them, they_have) = match records {
+        1 => ("is", "it", "it has"),
+        _ => ("are", "them", "they have"),
+    };
     (records > 0).then(|| {
         format!(
-            "that {} are ours ({}): whoever wrote them ended, or gave up the segment after a sync that failed, before signing them, and what was signed later only shows that they have not changed since",
+            "that {} {are} ours ({}): whoever wrote {them} ended, or gave up the segment after a sync that failed, before signing {them}, and what was signed later only shows that {they_have} not changed since",
             out::count(records, "record"),
             runs.join(", "),
         )
@@ -342,10 +357,12 @@ struct Outcome<'a> {
     until: &'a str,
     checkpoints: u64,
     signed_to: u64,
+    /// That one, or the checkpoint behind it, which its own signature proves but for the time there.
+    proven_to: u64,
     held_elsewhere_to: Option<u64>,
-    /// How many records at the end no checkpoint covers.
+    /// How many records at the end no checkpoint proves.
     not_signed: u64,
-    /// How many before the last one that is covered are not, and the first runs of them.
+    /// How many before the last one that is covered none of them proves, and the first runs of those.
     not_signed_before: u64,
     gaps: Vec<Gap>,
     /// The records of starts that found records missing.
@@ -385,8 +402,9 @@ impl<'a> Outcome<'a> {
             until: &report.until,
             checkpoints: report.checkpoints,
             signed_to: report.signed,
+            proven_to: report.proven,
             held_elsewhere_to: report.outside,
-            not_signed: last.saturating_sub(report.signed),
+            not_signed: last.saturating_sub(report.proven),
             not_signed_before: report.in_gaps,
             gaps: report.gaps.iter().map(Gap::of).collect(),
             missing_told_by: &report.missing,
@@ -425,5 +443,11 @@ mod tests {
         assert!(one.contains("the last record is"), "{one}");
         let more = not_signed(12).unwrap();
         assert!(more.contains("the last 12 records are"), "{more}");
+        assert_eq!(in_gaps(&[], 0), None);
+        let one = in_gaps(&[(4, 4)], 1).unwrap();
+        assert!(one.starts_with("that 1 record is ours (4): "), "{one}");
+        let more = in_gaps(&[(4, 4), (7, 8)], 3).unwrap();
+        let begin = "that 3 records are ours (4, 7 to 8): ";
+        assert!(more.starts_with(begin), "{more}");
     }
 }

@@ -80,6 +80,9 @@ async fn whoever_tampers_with_the_records_of_a_gateway_is_found_out_and_where() 
         "{report:#}"
     );
     assert!(report["checkpoints"].as_u64() >= Some(1), "{report:#}");
+    // Whoever has stopped in good order leaves nothing that nobody has signed.
+    assert_eq!(report["not_signed"], 0, "{report:#}");
+    assert_eq!(report["proven_to"], report["last"], "{report:#}");
     assert!(report["since"].as_str() < report["until"].as_str());
     let path = only(directory);
     let text = fs::read_to_string(&path).unwrap();
