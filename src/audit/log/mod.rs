@@ -99,6 +99,8 @@ pub struct Log {
     unsynced: Events,
     /// Over the records after the last checkpoint.
     tree: Tree,
+    /// The record of the last checkpoint.
+    checkpoint: Place,
     /// Those that nobody has taken, the oldest first.
     checkpoints: VecDeque<Signed>,
     /// Segments that ended and have no index yet.
@@ -192,6 +194,7 @@ impl Log {
             synced: last,
             unsynced: Events::default(),
             tree: Tree::default(),
+            checkpoint: Place::START,
             checkpoints: VecDeque::new(),
             ended,
             useless: Vec::new(),
@@ -246,12 +249,14 @@ impl Log {
         self.reopen()
     }
 
-    /// Signs what is not signed yet, if there is anything.
+    /// Signs what is not signed yet, if there is anything but the last checkpoint: that proves itself, and where nothing happens
+    /// nobody has to sign signatures for ever.
     ///
     /// # Errors
     /// As [`Log::append`].
     pub fn sign(&mut self) -> io::Result<()> {
-        if self.tree.count() == 0 {
+        let nothing_new = self.tree.count() == 1 && self.written == self.checkpoint;
+        if self.tree.count() == 0 || nothing_new {
             return Ok(());
         }
         self.reopen()?;
@@ -269,6 +274,7 @@ impl Log {
             self.tree = before;
             return Err(error);
         }
+        self.checkpoint = self.written;
         self.unsynced.push(&event, None);
         self.checkpoints.push_back(Signed {
             checkpoint,

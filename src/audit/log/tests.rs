@@ -285,8 +285,44 @@ fn a_checkpoint_is_given_away_when_what_it_covers_is_durable_and_not_before() {
     assert_eq!(taken.len(), 2, "each, the oldest first: {taken:?}");
     assert!(taken[0].checkpoint.last.seq < taken[1].checkpoint.first);
     // What is durable already needs no other sync.
+    log.append(&[happened(4)].into()).unwrap();
+    sync(&mut log);
     log.sign().unwrap();
     assert!(log.take_checkpoint().is_some());
+}
+
+/// SECURITY AUD-3, AUD-7: an idle gateway is asked for a checkpoint every few seconds.
+#[test]
+fn what_holds_nothing_new_but_its_last_checkpoint_is_not_signed_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+    let sign = |log: &mut Log| {
+        let before = log.written().seq;
+        log.sign().unwrap();
+        log.written().seq - before
+    };
+    assert_eq!(
+        sign(&mut log),
+        1,
+        "the beginning of a segment is to be signed"
+    );
+    assert_eq!((sign(&mut log), sign(&mut log)), (0, 0));
+    log.append(&[happened(0)].into()).unwrap();
+    assert_eq!((sign(&mut log), sign(&mut log)), (1, 0));
+    log.rotate().unwrap();
+    let sync = |log: &mut Log| {
+        let syncing = log.syncing().unwrap();
+        log.synced(&syncing, &syncing.wait()).unwrap();
+    };
+    sync(&mut log);
+    assert_eq!((sign(&mut log), sign(&mut log)), (1, 0));
+    // One that was given up is none, also where another record stands at its number now.
+    let number = log.written().seq;
+    disk.lying.store(1, Relaxed);
+    sync(&mut log);
+    assert_eq!(log.written().seq, number);
+    assert_eq!((sign(&mut log), sign(&mut log)), (1, 0));
 }
 
 /// SECURITY AUD-10
