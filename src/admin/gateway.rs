@@ -92,7 +92,8 @@ pub trait Controls: Send + Sync + 'static {
 pub struct Configured {
     /// As it stands in its file, with what was reloaded since.
     pub loaded: Json,
-    /// Whether the file says something else by now that only a restart puts in force, as far as a reload has found.
+    /// Whether the file, or what it refers to, says something else by now that only a restart puts in force, as far as a reload has
+    /// found.
     pub restart_needed: bool,
 }
 
@@ -101,7 +102,7 @@ pub struct Configured {
 pub struct Reloaded {
     /// What was read again and is in force.
     pub reloaded: Vec<&'static str>,
-    /// Whether the configuration says something else beside that, which needs a restart.
+    /// Whether the configuration, or what it refers to, says something else beside that, which needs a restart.
     pub restart_needed: bool,
     /// Under which keys it does, such as `upstreams.github`; empty where only their order is another.
     pub restart_keys: Vec<String>,

@@ -223,7 +223,7 @@ async fn again_read(app: &App) {
             if reloaded.restart_needed {
                 tracing::warn!(
                     keys = reloaded.restart_keys.join(", "),
-                    "the configuration says something else that only a restart puts in force"
+                    "the configuration, or what it refers to, says something else that only a restart puts in force"
                 );
             }
         }

@@ -1,14 +1,20 @@
 //! The configuration for operators to look at: as it stands in its file, with references, and without what may be a secret.
 //!
-//! Guarantees: no value that a reference led to is in it (SECURITY 10). Deliberately absent: defaults, which nobody wrote.
+//! Guarantees: no value that a reference led to is in it (SECURITY 10), nor a digest of one that anybody without this process's
+//! memory could make. Deliberately absent: defaults, which nobody wrote.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::LazyLock};
+
+use aws_lc_rs::{hmac, rand};
 
 use super::{
     secrets,
     tree::{Entry, Node, Origin, Scalar, Value, written},
 };
 use crate::json::{self, Edits, Fate, Json};
+
+/// The key in its file of what is put in force without a restart.
+const LIMITS: &str = "limits";
 
 /// Stands for a value that is not shown.
 pub(super) const SET: &str = "(set)";
@@ -18,6 +24,9 @@ pub(super) const SET: &str = "(set)";
 pub struct Loaded {
     json: Json,
     in_clear: Vec<String>,
+    /// By each key but limits, as [`Loaded::differing`] tells of it, a digest of what it holds, with what references led to and what
+    /// is not shown: whether that is another is all that can be asked of it.
+    held: BTreeMap<String, [u8; 32]>,
 }
 
 impl Loaded {
@@ -25,6 +34,7 @@ impl Loaded {
         Self {
             json: shown(tree, false),
             in_clear: in_clear(tree),
+            held: held(tree),
         }
     }
 
@@ -43,26 +53,27 @@ impl Loaded {
     /// The same with the limits of another one, in their old place: the same limits make no difference.
     #[must_use]
     pub fn with_limits_of(&self, other: &Self) -> Self {
-        let limits = other.json.root().member("limits");
+        let limits = other.json.root().member(LIMITS);
         let limits = limits.map(|limits| other.json.slice(limits));
         Self {
             json: limited(&self.json, limits.as_ref()),
             in_clear: self.in_clear.clone(),
+            held: self.held.clone(),
         }
     }
 
-    /// Whether they say the same of everything but limits.
+    /// Whether they say the same of everything but limits, and what they refer to held the same when they were read.
     pub fn differs_in_limits_alone(&self, other: &Self) -> bool {
-        limited(&self.json, None) == limited(&other.json, None)
+        limited(&self.json, None) == limited(&other.json, None) && self.held == other.held
     }
 
-    /// Under which keys they say something else, but for limits: as `page_size.items`, `upstreams.github`. Empty where they say the same
-    /// in another order.
+    /// Under which keys they say something else, but for limits, or what they refer to held something else when they were read: as
+    /// `page_size.items`, `upstreams.github`. Empty where they say the same in another order.
     pub fn differing(&self, other: &Self) -> Vec<String> {
         let (one, another) = (self.json.root(), other.json.root());
         let mut found = Vec::new();
         for key in apart(one, another) {
-            if key == "limits" {
+            if key == LIMITS {
                 continue;
             }
             let below = match (one.member(&key), another.member(&key)) {
@@ -75,6 +86,13 @@ impl Loaded {
                 found.extend(below.iter().map(|below| written(&[&key, below])));
             }
         }
+        for (key, held) in &self.held {
+            // What only one of them has was found by its key.
+            let differs = other.held.get(key).is_some_and(|other| other != held);
+            if differs && !found.contains(key) {
+                found.push(key.clone());
+            }
+        }
         found
     }
 }
@@ -84,6 +102,7 @@ impl Default for Loaded {
         Self {
             json: Json::empty_object(),
             in_clear: Vec::new(),
+            held: BTreeMap::new(),
         }
     }
 }
@@ -124,6 +143,64 @@ fn in_clear(tree: &Node) -> Vec<String> {
     found
 }
 
+/// See [`Loaded::held`].
+fn held(tree: &Node) -> BTreeMap<String, [u8; 32]> {
+    let mut held = BTreeMap::new();
+    for Entry { key, node, .. } in tree.entries() {
+        match &node.value {
+            _ if key == LIMITS => {}
+            Value::Map(entries) => held.extend(
+                entries
+                    .iter()
+                    .map(|below| (written(&[key, &below.key]), digest(&below.node))),
+            ),
+            Value::Scalar(_) | Value::List(_) => _ = held.insert(key.clone(), digest(node)),
+        }
+    }
+    held
+}
+
+/// Of this process alone and never written down: without it a digest of what is short could be guessed.
+static KEY: LazyLock<hmac::Key> = LazyLock::new(key);
+
+#[expect(clippy::expect_used, reason = "see the invariant")]
+fn key() -> hmac::Key {
+    let mut bytes = [0; 32];
+    // INVARIANT: the operating system's random source does not fail after boot; a process without one must not serve.
+    rand::fill(&mut bytes).expect("the system gives random bytes");
+    hmac::Key::new(hmac::HMAC_SHA256, &bytes)
+}
+
+fn digest(node: &Node) -> [u8; 32] {
+    let mut context = hmac::Context::with_key(&KEY);
+    mix(node, &mut context);
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.sign().as_ref());
+    digest
+}
+
+/// Adds all that stands in a value, and under which keys.
+fn mix(node: &Node, into: &mut hmac::Context) {
+    match &node.value {
+        // There are several ways to write it.
+        Value::Scalar(scalar) if scalar.is_null() => mix_text("", into),
+        Value::Scalar(scalar) => mix_text(&scalar.text, into),
+        Value::List(items) => items.iter().for_each(|item| mix(item, into)),
+        Value::Map(entries) => {
+            for Entry { key, node, .. } in entries {
+                mix_text(key, into);
+                mix(node, into);
+            }
+        }
+    }
+}
+
+/// With its length before it, so that what moves from one text to the next makes a difference.
+fn mix_text(text: &str, into: &mut hmac::Context) {
+    into.update(&(text.len() as u64).to_le_bytes());
+    into.update(text.as_bytes());
+}
+
 /// The text of a value that stands in the file itself.
 fn written_out(node: &Node) -> Option<&str> {
     let scalar = node.scalar()?;
@@ -146,13 +223,13 @@ fn apart(one: json::Node<'_>, other: json::Node<'_>) -> Vec<String> {
 /// The same with these limits, or with none.
 fn limited(json: &Json, limits: Option<&Json>) -> Json {
     let mut edits = Edits::new();
-    let has_some = json.root().member("limits").is_some();
+    let has_some = json.root().member(LIMITS).is_some();
     let anew = limits.filter(|_| !has_some);
-    let anew = anew.map(|limits| ("limits", limits.clone()));
+    let anew = anew.map(|limits| (LIMITS, limits.clone()));
     edits.members(
         json.root(),
         |name, _| match name {
-            "limits" => limits.cloned().map_or(Fate::Remove, Fate::Replace),
+            LIMITS => limits.cloned().map_or(Fate::Remove, Fate::Replace),
             _ => Fate::Keep,
         },
         anew.as_slice(),

@@ -18,7 +18,7 @@ pub(in crate::admin) struct Shown {
     /// As its file says it, with what it includes: references where those stand, `(set)` in the place of what may be a secret.
     /// What it does not say has its default.
     configuration: Given,
-    /// Whether a reload has found that the file says something else, which needs a restart.
+    /// Whether a reload has found that the file, or what it refers to, says something else, which needs a restart.
     restart_needed: bool,
 }
 

@@ -143,6 +143,51 @@ upstreams:
     assert!(!format!("{plan:?}").contains("0123456789abcdef"));
 }
 
+/// SECURITY 10: a certificate or a secret that was rotated, and what stands in the file and is shown to nobody.
+#[test]
+fn what_references_lead_to_by_now_makes_a_difference_and_so_does_what_is_not_shown() {
+    let yaml = |own: &str| {
+        format!(
+            "\
+admin: {{ token: \"${{file:operator}}\" }}
+limits: [{{ per: principal, rate: \"${{file:rate}}\" }}]
+upstreams:
+  shop: {{ url: http://127.0.0.1:1/mcp, auth: {{ bearer: \"${{file:bearer}}\" }} }}
+  run: {{ command: [x], env: {{ OWN: {own} }}, concurrency: ~ }}
+"
+        )
+    };
+    let files = with_tokens(&yaml("one"));
+    files.add("bearer", "b3arer-marker\n");
+    files.add("rate", "9/s");
+    let before = files.plan().loaded;
+    let now = || {
+        let loaded = files.plan().loaded;
+        assert_eq!(
+            before.differs_in_limits_alone(&loaded),
+            before.differing(&loaded).is_empty()
+        );
+        before.differing(&loaded)
+    };
+    assert!(now().is_empty(), "the same is read again");
+    files.add("rate", "8/s");
+    assert!(now().is_empty(), "limits are put in force");
+    files.add("bearer", "an0ther-marker\n");
+    assert_eq!(now(), ["upstreams.shop"]);
+    files.add("operator", "another-token-of-32-characters-00\n");
+    assert_eq!(now(), ["admin.token", "upstreams.shop"]);
+    files.add("bearer", "b3arer-marker");
+    files.add("operator", "0123456789abcdef0123456789abcdef");
+    assert!(now().is_empty(), "it is what it was again");
+    let other = &yaml("two").replace("concurrency: ~", "concurrency: null");
+    files.add("usher.yaml", other);
+    assert_eq!(now(), ["upstreams.run"]);
+    assert_eq!(before.json(), files.plan().loaded.json());
+    // Limits that were put in force leave what else was read at the start as it was.
+    let stands = before.with_limits_of(&files.plan().loaded);
+    assert_eq!(stands.differing(&files.plan().loaded), ["upstreams.run"]);
+}
+
 #[test]
 fn whether_two_files_differ_in_limits_alone_is_told_and_limits_are_taken_over() {
     let of = |yaml: &str| Files::with(yaml).plan().loaded;
