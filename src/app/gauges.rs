@@ -7,9 +7,12 @@ use opentelemetry::metrics::Meter;
 use super::Shared;
 use crate::{
     audit::{Auditor, sinks::Sinking},
+    auth::Outline,
     limits::RuleStatus,
     memory::process,
-    metrics::state::{self, AuditMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment},
+    metrics::state::{
+        self, AuditMoment, CertificateMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment,
+    },
     protocol::{methods::ListKind, names::Scope},
     snapshot::Snapshot,
     upstream::{State, spec::UpstreamSpec},
@@ -40,6 +43,12 @@ fn moment(shared: &Shared) -> Moment {
         memory: [process().held(), process().budget()],
         in_flight: snapshot.limits().in_flight() as u64,
         policy_problems: problems as u64,
+        certificates: shared
+            .plan
+            .certificates()
+            .into_iter()
+            .map(certificate)
+            .collect(),
         upstreams: upstreams
             .filter_map(|spec| upstream(shared, &snapshot, spec))
             .collect(),
@@ -73,6 +82,13 @@ fn upstream(shared: &Shared, snapshot: &Snapshot, spec: &UpstreamSpec) -> Option
         reports: reports.filter(|report| report.upstream == spec.id).count() as u64,
         refreshes: [status.refreshes, status.failed_refreshes],
     })
+}
+
+fn certificate((key, outline): (String, Outline)) -> CertificateMoment {
+    CertificateMoment {
+        key: key.into(),
+        end: outline.not_after,
+    }
 }
 
 fn rule(status: RuleStatus) -> RuleMoment {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod certificates;
 mod content;
 mod fleet;
 mod gauges;
@@ -303,6 +304,7 @@ impl App {
     /// When the address cannot be bound.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn bind(&self) -> Result<SocketAddr, AppError> {
+        certificates::watch(&self.shared.plan, &self.shared.tasks);
         // Operators come in first: whoever waits for readiness is told that it is not there yet.
         self.bind_admin()?;
         let plan = &self.shared.plan;
@@ -328,6 +330,7 @@ impl App {
     /// # Errors
     /// When a pipe breaks.
     pub async fn stdio(&self) -> io::Result<()> {
+        certificates::watch(&self.shared.plan, &self.shared.tasks);
         serve_stdio(
             self.shared.door.clone(),
             tokio::io::stdin(),

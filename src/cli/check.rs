@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use clap::Args as ClapArgs;
@@ -19,7 +19,7 @@ use crate::{
     app::{App, UpstreamStatus, failing_cases, unfit_policies},
     auth::spec::AuthSpec,
     catalog::rules::ToolsetRules,
-    config::{Plan, PolicyPlan, Rejected},
+    config::{Plan, PolicyPlan, RENEWAL, Rejected},
     glob,
     json::Json,
     limits::{Dimension, Rule},
@@ -29,9 +29,6 @@ use crate::{
     tasks::Tasks,
     upstream::spec::{Endpoint, UpstreamSpec},
 };
-
-/// How long before its end a certificate is told of.
-const RENEWAL: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Check a configuration: every problem at once, with file, line, column and a hint
 #[derive(Debug, ClapArgs)]
@@ -420,6 +417,8 @@ impl<'a> Status<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{
         config,

@@ -17,7 +17,7 @@ use crate::{
     app::{AdminAt, App, AppError, Load, UpstreamStatus},
     audit::sinks::Stream,
     auth::spec::AuthSpec,
-    config::Plan,
+    config::{Plan, Shown},
     protocol::{Revision, UpstreamId},
     server::descriptors,
     tasks::{Lanes, Tasks},
@@ -57,7 +57,8 @@ pub(super) async fn run(args: Args) -> Ended {
         return Ended::Misused;
     };
     let source = args.source;
-    let load: Load = Arc::new(move || source.load_to_serve().map(|(plan, _)| plan));
+    let shown = Shown::of(&plan);
+    let load: Load = Arc::new(move || source.load_again(&shown).map(|(plan, _)| plan));
     serve(plan, Some(load), async |_, _| {}).await
 }
 

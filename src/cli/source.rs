@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     cli::{Ended, logs, out},
-    config::{self, Colour, Plan, Problem, Rejected, Vars},
+    config::{self, Colour, Plan, Problem, Rejected, Shown, Vars},
 };
 
 /// The file that is read if none is named.
@@ -52,6 +52,11 @@ impl Source {
         self.read_by(config::load_to_serve)
     }
 
+    /// The same for one that serves already, and shows these certificates.
+    pub(super) fn load_again(&self, shown: &Shown) -> Result<(Plan, Vec<String>), Rejected> {
+        self.read_by(|path, vars| config::load_again(path, vars, shown))
+    }
+
     /// The same, and looks at what a start would read and at the places where it would write.
     pub(super) fn examine(&self) -> Result<(Plan, Vec<String>), Rejected> {
         self.read_by(config::examine)
@@ -59,7 +64,7 @@ impl Source {
 
     fn read_by(
         &self,
-        read: fn(&Path, Vars<'_>) -> Result<Plan, Rejected>,
+        read: impl FnOnce(&Path, Vars<'_>) -> Result<Plan, Rejected>,
     ) -> Result<(Plan, Vec<String>), Rejected> {
         let vars = config::process_vars;
         let loaded = match &self.mcp_json {

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 pub use loaded::Loaded;
 pub use mcp_json::{Export, Import, import, load_mcp_json};
-pub use plan::{Plan, PolicyPlan};
+pub use plan::{Plan, PolicyPlan, RENEWAL, Shown};
 pub use problem::{Problem, Rejected};
 pub use reference::Vars;
 pub use render::Colour;
@@ -52,6 +52,22 @@ pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
 pub fn load_to_serve(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     let mut findings = problem::Findings {
         serves: true,
+        ..problem::Findings::default()
+    };
+    let plan =
+        files::gather(path, vars, &mut findings).map(|tree| check::check(tree, &mut findings));
+    findings.settle(plan)
+}
+
+/// The same for a gateway that serves already and reads again: a certificate that it was started with goes on being shown whatever is
+/// read, and keeps nothing else from being put in force where it has expired meanwhile.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_again(path: &Path, vars: Vars<'_>, shown: &Shown) -> Result<Plan, Rejected> {
+    let mut findings = problem::Findings {
+        serves: true,
+        shown: shown.clone(),
         ..problem::Findings::default()
     };
     let plan =

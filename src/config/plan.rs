@@ -1,6 +1,9 @@
 //! The plan: what a configuration means, in each module's own validated types. Below this floor nobody has heard of a file.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use secrecy::SecretString;
 
@@ -13,6 +16,9 @@ use crate::{
     server::spec::ListenSpec,
     upstream::spec::{Endpoint, UpstreamSpec},
 };
+
+/// For how long before its end a certificate of our own is told of.
+pub const RENEWAL: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Everything `App::build` needs.
 #[derive(Debug, Clone)]
@@ -70,25 +76,57 @@ pub struct Plan {
 impl Plan {
     /// The certificates of its own that end before then: the key that each stands at, and its last day.
     pub fn ending_before(&self, then: SystemTime) -> Vec<(String, String)> {
+        let own = self.certificates().into_iter();
+        let ending = own.filter(|(_, outline)| outline.end() < then);
+        ending
+            .map(|(key, outline)| (key, outline.last_day()))
+            .collect()
+    }
+
+    /// The certificates of its own, those that others are shown: the key that each stands at, and what the first of its chain says.
+    pub fn certificates(&self) -> Vec<(String, Outline)> {
+        let own = self.chains().into_iter();
+        own.filter_map(|(key, pem)| Some((key, Outline::of_pem(pem)?)))
+            .collect()
+    }
+
+    /// The chains of those, in PEM.
+    pub(super) fn chains(&self) -> Vec<(String, &[u8])> {
         let mut own = Vec::new();
         if let Some(tls) = &self.listen.tls {
-            own.push(("listen.tls.cert".to_owned(), &tls.cert));
+            own.push(("listen.tls.cert".to_owned(), &*tls.cert));
         }
         if let Some(tls) = self.admin.as_ref().and_then(|it| it.listen.tls.as_ref()) {
-            own.push(("admin.tls.cert".to_owned(), &tls.cert));
+            own.push(("admin.tls.cert".to_owned(), &*tls.cert));
         }
         for upstream in &self.upstreams {
             if let Endpoint::Http(http) = &upstream.endpoint
                 && let Some((cert, _)) = &http.tls.identity
             {
-                own.push((format!("upstreams.{}.tls.cert", upstream.id), cert));
+                own.push((
+                    format!("upstreams.{}.tls.cert", upstream.id),
+                    cert.as_slice(),
+                ));
             }
         }
-        let ending = |(key, pem): (String, &Vec<u8>)| {
-            let outline = Outline::of_pem(pem)?;
-            (outline.end() < then).then(|| (key, outline.last_day()))
-        };
-        own.into_iter().filter_map(ending).collect()
+        own
+    }
+}
+
+/// The certificates that a gateway was started with: the key that each stands at, and its chain in PEM.
+#[derive(Debug, Clone, Default)]
+pub struct Shown(Vec<(String, Vec<u8>)>);
+
+impl Shown {
+    /// Those of a plan.
+    pub fn of(plan: &Plan) -> Self {
+        let own = plan.chains().into_iter();
+        Self(own.map(|(key, pem)| (key, pem.to_vec())).collect())
+    }
+
+    /// Whether this chain at this key is one of them.
+    pub(super) fn holds(&self, key: &str, pem: &[u8]) -> bool {
+        self.0.iter().any(|(at, own)| at == key && own == pem)
     }
 }
 

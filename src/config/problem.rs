@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use super::plan::Shown;
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -84,6 +86,8 @@ pub(super) struct Findings {
     pub(super) left_out: Vec<String>,
     /// Whether a gateway is to serve by it, or somebody asks whether one could: then certificates have to be good still.
     pub(super) serves: bool,
+    /// But for those that the gateway shows already.
+    pub(super) shown: Shown,
 }
 
 impl Findings {

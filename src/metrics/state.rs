@@ -37,6 +37,8 @@ pub struct Moment {
     /// Faults of the policies that were read last, where those before stay in force; and of those in force what does not fit what is
     /// offered, and the enforced cases that they break.
     pub policy_problems: u64,
+    /// Certificates that others are shown.
+    pub certificates: Vec<CertificateMoment>,
     /// Every upstream.
     pub upstreams: Vec<UpstreamMoment>,
     /// Configured limits.
@@ -66,6 +68,15 @@ pub struct UpstreamMoment {
     pub reports: u64,
     /// How often its lists were read, and how often that failed, ever.
     pub refreshes: [u64; 2],
+}
+
+/// A certificate of our own.
+#[derive(Debug, Clone)]
+pub struct CertificateMoment {
+    /// The key of the configuration that it stands at.
+    pub key: Arc<str>,
+    /// Unix seconds of its end.
+    pub end: u64,
 }
 
 /// A limit at one moment.
@@ -108,6 +119,8 @@ pub struct SinkMoment {
 /// The words for the state of an upstream. The breaker is open while it is `away`; an operator may have `disabled` it.
 pub const STATES: [&str; 4] = ["connecting", "ready", "away", "disabled"];
 
+/// The label of a certificate.
+const CERTIFICATE: &str = "usher.certificate";
 /// The label of a sink of audit records.
 const SINK: &str = "usher.sink";
 
@@ -141,7 +154,7 @@ type Seen<'a> = &'a dyn AsyncInstrument<u64>;
 type Read = fn(&Moment, Seen<'_>);
 type Row = (Metric, Read);
 
-const GAUGES: [Row; 20] = [
+const GAUGES: [Row; 21] = [
     (table::SESSIONS, |at, seen| {
         seen.observe(at.sessions, &[]);
     }),
@@ -162,6 +175,12 @@ const GAUGES: [Row; 20] = [
     }),
     (table::POLICY_PROBLEMS, |at, seen| {
         seen.observe(at.policy_problems, &[])
+    }),
+    (table::CERTIFICATE_END, |at, seen| {
+        for certificate in &at.certificates {
+            let labels = [KeyValue::new(CERTIFICATE, Arc::clone(&certificate.key))];
+            seen.observe(certificate.end, &labels);
+        }
     }),
     (table::UPSTREAM_STATE, |at, seen| {
         for upstream in &at.upstreams {

@@ -1,8 +1,8 @@
 //! Every metric that there is: what it is called, what it is, in which unit, and what it counts. Nothing else spells their names.
 //!
 //! Guarantees: instruments are made of these rows, so what is told is what stands here; names and units follow one rule, which a
-//! test holds: what takes time is in `s`, what has a size in `By`, and what is counted in `{things}` of one word; those that
-//! the conventions of OpenTelemetry name are as they say (`mcp.*`, Development). Deliberately absent: labels
+//! test holds: what takes time, and the time of something, is in `s`, what has a size in `By`, and what is counted in `{things}` of
+//! one word; those that the conventions of OpenTelemetry name are as they say (`mcp.*`, Development). Deliberately absent: labels
 //! ([`names`](super::names)), and what the SDK tells of itself (`otel.sdk.*`).
 
 use opentelemetry::metrics::{
@@ -74,7 +74,7 @@ impl Metric {
 }
 
 /// All of them.
-pub const ALL: [Metric; 39] = [
+pub const ALL: [Metric; 40] = [
     SERVED,
     ASKED,
     SESSIONS_SERVED,
@@ -94,6 +94,7 @@ pub const ALL: [Metric; 39] = [
     MEMORY_BUDGET,
     IN_FLIGHT,
     POLICY_PROBLEMS,
+    CERTIFICATE_END,
     UPSTREAM_STATE,
     UPSTREAM_BREAKER,
     UPSTREAM_FAILURES,
@@ -241,6 +242,13 @@ pub(super) const POLICY_PROBLEMS: Metric = Metric::new(
     "{problem}",
     "Faults of the policies that were read last, and of those in force: what does not fit, and enforced cases that they break.",
 );
+/// By `usher.certificate`.
+pub(super) const CERTIFICATE_END: Metric = Metric::new(
+    Kind::Gauge,
+    "usher.certificate.end",
+    "s",
+    "When a certificate that others are shown ends, in seconds since 1970.",
+);
 pub(super) const UPSTREAM_STATE: Metric = Metric::new(
     Kind::Gauge,
     "usher.upstream.state",
@@ -375,7 +383,9 @@ mod tests {
     use super::*;
     use crate::metrics::{
         Bound, Instruments, Refusal, RuleLabels, Side, calls,
-        state::{self, AuditMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment},
+        state::{
+            self, AuditMoment, CertificateMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment,
+        },
     };
 
     /// The metrics that the MCP conventions know: all histograms, in this unit, with these buckets
@@ -392,6 +402,8 @@ mod tests {
 
     /// Last words of names that say what is measured.
     const TIMES: [&str; 5] = ["duration", "wait", "time", "age", "latency"];
+    /// The same of those that say when something is.
+    const MOMENTS: [&str; 1] = ["end"];
     const SIZES: [&str; 5] = ["bytes", "size", "length", "held", "budget"];
 
     fn kind<T>(data: &MetricData<T>) -> Kind {
@@ -426,6 +438,10 @@ mod tests {
                 items: vec![("tools", 1)],
                 reports: 0,
                 refreshes: [0; 2],
+            }],
+            certificates: vec![CertificateMoment {
+                key: "listen.tls.cert".into(),
+                end: 1_795_630_967,
             }],
             rules: vec![RuleMoment {
                 name: "a rule".into(),
@@ -521,7 +537,8 @@ mod tests {
             let thing = unit
                 .strip_prefix('{')
                 .and_then(|unit| unit.strip_suffix('}'));
-            let fits = if TIMES.contains(&last) {
+            let moment = MOMENTS.contains(&last);
+            let fits = if moment || TIMES.contains(&last) {
                 unit == "s"
             } else if SIZES.contains(&last) {
                 unit == "By"
@@ -534,8 +551,8 @@ mod tests {
                 !name.ends_with("_total") && !name.ends_with(".seconds"),
                 "{name}"
             );
-            // Of memory there is so much at a moment, as of things.
-            let at_once = thing.is_some() || name.starts_with("usher.memory.");
+            // Of memory there is so much at a moment, as of things; and the time of something stands still.
+            let at_once = thing.is_some() || moment || name.starts_with("usher.memory.");
             assert_eq!(kind != Kind::Histogram, at_once, "{name}");
             assert!(metric.about.ends_with('.'), "{name}");
         }

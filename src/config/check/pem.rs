@@ -10,7 +10,7 @@ use rustls::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::Check;
+use super::{Check, written};
 use crate::auth::Outline;
 
 /// Checks a chain and its key; the key must be a reference too.
@@ -25,6 +25,7 @@ pub(super) fn identity(
     let chain = certificates(check, cert_path, cert);
     if let Some(chain) = &chain
         && check.findings.serves
+        && !check.findings.shown.holds(&written(cert_path), cert)
     {
         unexpired(check, cert_path, chain);
     }

@@ -90,6 +90,25 @@ fn ops_5_certificates_of_our_own_that_have_expired_are_refused_wherever_they_are
             (3, "upstreams.a.tls.cert".into(), expired.into()),
         ]
     );
+    // One that serves already and was started with them is not kept from reading the rest again; others are refused.
+    let running = Shown::of(&files.plan());
+    let again = |shown: &Shown| -> Vec<String> {
+        match load_again(&files.path("usher.yaml"), &vars, shown) {
+            Ok(_) => Vec::new(),
+            Err(rejected) => rejected.problems.into_iter().map(|it| it.path).collect(),
+        }
+    };
+    assert!(again(&running).is_empty());
+    let all = ["listen.tls.cert", "upstreams.a.tls.cert"];
+    assert_eq!(again(&Shown::default()), all);
+    let moved = yaml("old").replace(" a: ", " b: ");
+    files.add("usher.yaml", &moved);
+    assert_eq!(again(&running), ["upstreams.b.tls.cert"]);
+    files.add("usher.yaml", &yaml("old"));
+    let (cert, key) = ending(2022, 1, 1);
+    files.add("old.pem", &cert);
+    files.add("old-key.pem", &key);
+    assert_eq!(again(&running), all);
     files.add("usher.yaml", &yaml("v1"));
     let told = told(&files);
     assert_eq!(told.len(), 2, "{told:?}");

@@ -17,7 +17,9 @@ use usher::{
     fetch::Address,
     metrics::{
         Operation, Refusal, RuleLabels, Side, calls, instruments,
-        state::{self, AuditMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment},
+        state::{
+            self, AuditMoment, CertificateMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment,
+        },
     },
     protocol::UpstreamId,
     spans::About,
@@ -271,6 +273,10 @@ fn expositions() -> Vec<Vec<u8>> {
                 name: "a rule".into(),
                 admitted: 0,
                 keys: 0,
+            }],
+            certificates: vec![CertificateMoment {
+                key: "listen.tls.cert".into(),
+                end: 1_795_630_967,
             }],
             audit: Some(AuditMoment {
                 sinks: vec![SinkMoment {
