@@ -247,7 +247,7 @@ mod tests {
             tenant: None,
             scopes: anybody.scopes.clone(),
             client: None,
-            owner: None,
+            owner: Some(text(n, 2, "owner").into()),
             until: None,
             revoked: CancellationToken::new(),
             assertion: None,
@@ -310,13 +310,14 @@ mod tests {
             });
             return auditor.conclude(&operation, &Ending::of(End::Denied));
         }
+        let (watched, not_watched) = (text(n, 9, "a://"), text(n, 0, "b://"));
         let permission = Permission {
             route: Some((&upstream, &local)),
             policies: &[],
             policy: "",
             approved: None,
             definition: None,
-            listen: None,
+            listen: Some((&[&watched], &[&not_watched])),
             params: &Json::empty_object(),
             answers: None,
         };

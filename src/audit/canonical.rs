@@ -63,7 +63,7 @@ impl Written {
         self.text.as_bytes()
     }
 
-    /// A hash of every [`Object::text`] and where it stands, in objects inside as well; `None` where texts may be cut off for the length
+    /// A hash of every [`Object::text`] and [`Object::texts`] and where it stands, in objects inside as well; `None` where texts may be cut off for the length
     /// of others.
     pub fn texts(&self) -> Option<u64> {
         (self.text.len() < LONG).then(|| self.texts.finish())
@@ -186,6 +186,7 @@ impl<'a> Object<'a> {
         values: impl IntoIterator<Item = &'t str>,
         most: usize,
     ) -> &mut Self {
+        let from = self.out.text.len();
         self.name(name);
         self.out.text.push('[');
         let mut count = 0;
@@ -203,6 +204,7 @@ impl<'a> Object<'a> {
             _ = write!(self.out.text, ",\"(+{} more)\"", count - most);
         }
         self.out.text.push(']');
+        self.hash(from);
         self
     }
 
@@ -407,11 +409,12 @@ mod tests {
             object.digits("d", b"z").number("n", 2).plain("p", 3);
         });
         assert_eq!(base, alike);
-        let others: [&dyn Fn(&mut Object<'_>); 5] = [
+        let others: [&dyn Fn(&mut Object<'_>); 6] = [
             &|object| _ = object.text("a", "y"),
             &|object| _ = object.text("b", "x"),
             &|object| _ = object.text("a", "x").text("b", ""),
             &|object| _ = object.object("a", |inner| _ = inner.text("a", "x")),
+            &|object| _ = object.texts("a", ["x"], 1),
             &|object| {
                 _ = object
                     .objects("o", ["x"], 1, |inner, it| _ = inner.text("a", it))

@@ -42,6 +42,10 @@ pub struct Entry {
     pub policies: Vec<String>,
     /// The limit that it met.
     pub limit: Option<String>,
+    /// Of a listen: the addresses that are watched, and those that were asked for and are not.
+    pub watched: Vec<String>,
+    /// See `watched`.
+    pub not_watched: Vec<String>,
     /// The trace that it is part of.
     pub trace: Trace,
     /// What else a record tells that is of no call.
@@ -49,17 +53,33 @@ pub struct Entry {
 }
 
 /// What a record tells that is of no call, by name, as far as it is text.
+///
+/// Such records say in their own words what those of calls have members for: the lists below have the names, for whoever shows a
+/// record and for whoever looks one up, so that what is shown is found. The [`Index`](super::index::Index) lists all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detail {
     texts: BTreeMap<String, String>,
-    /// What the answers refer to that it tells of.
-    refs: Vec<String>,
+    lists: BTreeMap<String, Vec<String>>,
 }
 
-/// The member that names what answers refer to.
-const REFS: &str = "refs";
-
 impl Detail {
+    /// Who did it.
+    pub const WHO: &[&str] = &["by"];
+    /// What was done.
+    pub const WHAT: &[&str] = &["operation"];
+    /// To which upstream.
+    pub const UPSTREAM: &[&str] = &["upstream", "subject"];
+    /// To what, by name.
+    pub const NAME: &[&str] = &["subject", "item", "name"];
+    /// What came of it.
+    pub const RESULT: &[&str] = &["outcome", "state", "action"];
+    /// Why.
+    pub const REASON: &[&str] = &["reason", "rule", "cause", "reasons", "checks"];
+    /// What was found.
+    pub const FINDING: &[&str] = &["class", "rule"];
+    /// What the answers refer to that it tells of.
+    pub const REFS: &[&str] = &["refs"];
+
     /// The first of these that is told.
     pub fn any(&self, names: &[&str]) -> Option<&str> {
         names
@@ -68,9 +88,20 @@ impl Detail {
             .map(String::as_str)
     }
 
-    /// Whether an answer that said this refers to the record.
-    pub fn refers_to(&self, reference: &str) -> bool {
-        self.refs.iter().any(|one| one == reference)
+    /// Everything that is told under these names, one by one.
+    pub fn all(&self, names: &[&str]) -> impl Iterator<Item = &str> {
+        names
+            .iter()
+            .flat_map(|name| {
+                let listed = self.lists.get(*name).into_iter().flatten();
+                self.texts.get(*name).into_iter().chain(listed)
+            })
+            .map(String::as_str)
+    }
+
+    /// Whether this is told under one of these names.
+    pub fn says(&self, names: &[&str], text: &str) -> bool {
+        self.all(names).any(|told| told == text)
     }
 }
 
@@ -80,8 +111,8 @@ impl<'de> Deserialize<'de> for Detail {
         for (name, told) in BTreeMap::<String, Told>::deserialize(deserializer)? {
             match told {
                 Told::Text(text) => _ = detail.texts.insert(name, text),
-                Told::Texts(texts) if name == REFS => detail.refs = texts,
-                Told::Texts(_) | Told::Other(_) => {}
+                Told::Texts(texts) => _ = detail.lists.insert(name, texts),
+                Told::Other(_) => {}
             }
         }
         Ok(detail)
@@ -117,6 +148,8 @@ pub struct Who {
     pub issuer: Option<String>,
     /// Their name.
     pub name: String,
+    /// Who answers for them.
+    pub owner: Option<String>,
     /// Their tenant.
     pub tenant: Option<String>,
     /// The client that acts for them.

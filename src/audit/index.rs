@@ -71,15 +71,49 @@ struct Brief<'a> {
     #[serde(borrow)]
     findings: Vec<Found<'a>>,
     #[serde(borrow)]
+    watched: Vec<Text<'a>>,
+    #[serde(borrow)]
+    not_watched: Vec<Text<'a>>,
+    #[serde(borrow)]
     detail: Detail<'a>,
 }
 
-/// Of what is told beside calls, what answers refer to.
+/// Of what is told beside calls, what people look for: all that an [`entry`](super::entry::Detail) has lists of.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Detail<'a> {
     #[serde(borrow)]
+    action: Option<Text<'a>>,
+    #[serde(borrow)]
+    by: Option<Text<'a>>,
+    #[serde(borrow)]
+    cause: Option<Text<'a>>,
+    #[serde(borrow)]
+    checks: Vec<Text<'a>>,
+    #[serde(borrow)]
+    class: Option<Text<'a>>,
+    #[serde(borrow)]
+    item: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    operation: Option<Text<'a>>,
+    #[serde(borrow)]
+    outcome: Option<Text<'a>>,
+    #[serde(borrow)]
+    reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    reasons: Vec<Text<'a>>,
+    #[serde(borrow)]
     refs: Vec<Text<'a>>,
+    #[serde(borrow)]
+    rule: Option<Text<'a>>,
+    #[serde(borrow)]
+    state: Option<Text<'a>>,
+    #[serde(borrow)]
+    subject: Option<Text<'a>>,
+    #[serde(borrow)]
+    upstream: Option<Text<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,6 +121,8 @@ struct Detail<'a> {
 struct Who<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
+    #[serde(borrow)]
+    owner: Option<Text<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -132,6 +168,16 @@ impl Listed {
         }
         if all.len() > MOST {
             self.0 = None;
+        }
+    }
+
+    /// Adds all that there is of these.
+    fn note<'t, 'a: 't>(
+        &mut self,
+        texts: impl IntoIterator<Item = impl IntoIterator<Item = &'t Text<'a>>>,
+    ) {
+        for Text(text) in texts.into_iter().flatten() {
+            self.add(text);
         }
     }
 
@@ -239,23 +285,27 @@ impl Index {
         self.note_time(&entry.time);
         self.events.add(&entry.event);
         self.principals.add(&entry.principal.name);
-        let target = &entry.target;
-        let each = [
-            (&mut self.upstreams, &target.upstream),
-            (&mut self.methods, &entry.method),
-            (&mut self.outcomes, &entry.outcome),
-            (&mut self.decisions, &entry.decision),
-            (&mut self.reasons, &entry.reason),
-        ];
-        for (listed, text) in each {
-            if let Some(Text(text)) = text {
-                listed.add(text);
-            }
-        }
-        for Text(name) in [&target.exposed, &target.name].into_iter().flatten() {
-            self.names.add(name);
-        }
-        for Text(call) in entry.call.iter().chain(&entry.detail.refs) {
+        let (target, beside) = (&entry.target, &entry.detail);
+        self.principals.note([&entry.principal.owner, &beside.by]);
+        let upstreams = [&target.upstream, &beside.upstream, &beside.subject];
+        self.upstreams.note(upstreams);
+        self.names.note([&target.exposed, &target.name]);
+        self.names
+            .note([&beside.subject, &beside.item, &beside.name]);
+        self.names.note([&entry.watched, &entry.not_watched]);
+        self.methods.note([&entry.method, &beside.operation]);
+        self.outcomes.note([
+            &entry.outcome,
+            &beside.outcome,
+            &beside.state,
+            &beside.action,
+        ]);
+        self.decisions.note([&entry.decision]);
+        self.reasons
+            .note([&entry.reason, &beside.reason, &beside.rule, &beside.cause]);
+        self.reasons.note([&beside.reasons, &beside.checks]);
+        self.findings.note([&beside.class, &beside.rule]);
+        for Text(call) in entry.call.iter().chain(&beside.refs) {
             if let Some((process, number)) = parts(call) {
                 self.note_call(process, number);
             }

@@ -76,11 +76,14 @@ pub(super) const CHECKPOINT: &str = "checkpoint";
 /// Of segments that were removed because of their age.
 pub(super) const RETENTION: &str = "retention";
 
+/// What came of it, in the record of something beside calls that was not done.
+const REFUSED: &str = "refused";
+
 /// Every `outcome` that records have.
-pub const OUTCOMES: [&str; End::ALL.len()] = {
-    let mut words = [""; End::ALL.len()];
+pub const OUTCOMES: [&str; End::ALL.len() + 1] = {
+    let mut words = [REFUSED; End::ALL.len() + 1];
     let mut n = 0;
-    while n < words.len() {
+    while n < End::ALL.len() {
         words[n] = End::ALL[n].word();
         n += 1;
     }

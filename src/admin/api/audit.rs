@@ -67,8 +67,10 @@ pub(in crate::admin) const FOLLOW: &[Parameter] = &[
     PRINCIPAL, UPSTREAM, NAME, METHOD, OUTCOME, DECISION, REASON, FINDING, EVENT, CALL,
 ];
 
-const PRINCIPAL: Parameter =
-    Parameter::named("principal", "Only records of this principal, by name.");
+const PRINCIPAL: Parameter = Parameter::named(
+    "principal",
+    "Only records of this principal, or of keys that this one answers for, by name.",
+);
 const UPSTREAM: Parameter = Parameter::maybe(
     "upstream",
     Shape::Text(32),
@@ -76,7 +78,7 @@ const UPSTREAM: Parameter = Parameter::maybe(
 );
 const NAME: Parameter = Parameter::named(
     "name",
-    "Only records of this tool, prompt or resource, by either of its names.",
+    "Only records of this tool, prompt or resource, by either of its names, or of what else something was done to.",
 );
 const METHOD: Parameter = Parameter::named("method", "Only records of this method.");
 const OUTCOME: Parameter = Parameter::maybe(
@@ -91,7 +93,7 @@ const DECISION: Parameter = Parameter::maybe(
 );
 const REASON: Parameter = Parameter::named(
     "reason",
-    "Only records of what was refused for this reason.",
+    "Only records of what was refused for this reason, or did not stand up to this check.",
 );
 const FINDING: Parameter = Parameter::named(
     "finding",

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{INDEX, replace, segments};
+use super::{INDEX, replace, segment::remove_index_before, segments};
 use crate::audit::index::Index;
 
 /// How much is read at once of a segment that needs an index, in bytes.
@@ -38,7 +38,9 @@ impl Ended {
                 serde_json::to_vec(&Index::of(BufReader::with_capacity(READ, segment))?)
             }
         };
-        replace(&self.path.with_extension(INDEX), &text?)
+        replace(&self.path.with_extension(INDEX), &text?)?;
+        remove_index_before(&self.path);
+        Ok(())
     }
 }
 

@@ -430,6 +430,7 @@ impl Log {
         for (segment, _) in &old {
             fs::remove_file(&segment.path)?;
             _ = fs::remove_file(segment.path.with_extension(INDEX));
+            segment::remove_index_before(&segment.path);
         }
         match old.first() {
             Some((segment, _)) => sync_directory(&segment.path),

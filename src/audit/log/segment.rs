@@ -12,7 +12,9 @@ use crate::audit::chain::{Hash, Line, Place};
 /// What a segment's name ends in.
 pub const EXTENSION: &str = "jsonl";
 /// What the name of its index ends in.
-pub(in crate::audit) const INDEX: &str = "idx";
+pub(in crate::audit) const INDEX: &str = "idx2";
+/// What it did in versions whose indexes list less.
+const INDEX_BEFORE: &str = "idx";
 
 /// One segment on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +40,11 @@ pub fn segments(directory: &Path) -> io::Result<Vec<Segment>> {
     // The second part of a name rises with time, for those that begin at one number.
     found.sort_by(|one, two| (one.first, &one.path).cmp(&(two.first, &two.path)));
     Ok(found)
+}
+
+/// Removes the index that a version before has left beside a segment: nobody reads it any more.
+pub(super) fn remove_index_before(segment: &Path) {
+    _ = fs::remove_file(segment.with_extension(INDEX_BEFORE));
 }
 
 /// The name of the segment that begins with record `first`; `turn` tells those apart that begin at one number.

@@ -21,23 +21,25 @@ use pieces::Pieces;
 use super::{
     canonical,
     chain::Line,
-    entry::Entry,
+    entry::{Detail, Entry},
     index::Index,
     log::{Segment, segments},
 };
 
-/// What is looked for. What is `None` does not matter; what is given has to match exactly.
+/// What is looked for. What is `None` does not matter; what is given has to match exactly. Records that are of no call say the same
+/// among their details, and are found by it.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Not before this time, as records have it (UTC, RFC 3339; compared as text).
     pub since: Option<String>,
     /// Before this time.
     pub until: Option<String>,
-    /// The name of who called.
+    /// The name of who called or did it, or of who answers for them.
     pub principal: Option<String>,
     /// The upstream.
     pub upstream: Option<String>,
-    /// The name of the tool, the prompt or the resource, as the client or as the upstream has it.
+    /// The name of the tool, the prompt or the resource, as the client or as the upstream has it; one of the addresses of a listen; what
+    /// else something was done to.
     pub name: Option<String>,
     /// The method.
     pub method: Option<String>,
@@ -45,7 +47,7 @@ pub struct Filter {
     pub outcome: Option<String>,
     /// `permit` or `deny`.
     pub decision: Option<String>,
-    /// The reason of a refusal.
+    /// The reason of a refusal, or what a credential did not stand up to.
     pub reason: Option<String>,
     /// The class or the rule of a finding.
     pub finding: Option<String>,
@@ -340,27 +342,38 @@ impl Filter {
 
     /// Whether a record is one of those that are looked for.
     pub fn matches(&self, entry: &Entry) -> bool {
-        let is = |asked: &Option<String>, there: Option<&str>| {
-            asked.as_deref().is_none_or(|asked| there == Some(asked))
+        let is = |asked: &Option<String>, there: &[Option<&str>], beside: &[&str]| {
+            asked.as_deref().is_none_or(|asked| {
+                there.contains(&Some(asked)) || entry.detail.says(beside, asked)
+            })
         };
-        let names = [&entry.target.exposed, &entry.target.name];
-        let named = |asked: &str| names.iter().any(|name| name.as_deref() == Some(asked));
+        let (who, target) = (&entry.principal, &entry.target);
+        let names = [target.exposed.as_deref(), target.name.as_deref()];
+        let listened = |asked: &str| {
+            let mut all = entry.watched.iter().chain(&entry.not_watched);
+            all.any(|address| address == asked)
+        };
         let found = |asked: &str| {
             let mut findings = entry.findings.iter();
             findings.any(|found| found.class == asked || found.rule == asked)
         };
-        let told_of =
-            |asked: &str| entry.call.as_deref() == Some(asked) || entry.detail.refers_to(asked);
-        is(&self.principal, Some(&entry.principal.name))
-            && is(&self.upstream, entry.target.upstream.as_deref())
-            && is(&self.method, entry.method.as_deref())
-            && is(&self.outcome, entry.outcome.as_deref())
-            && is(&self.decision, self.decided(entry))
-            && is(&self.reason, entry.reason.as_deref())
-            && is(&self.event, Some(&entry.event))
-            && self.call.as_deref().is_none_or(told_of)
-            && self.name.as_deref().is_none_or(named)
-            && self.finding.as_deref().is_none_or(found)
+        is(
+            &self.principal,
+            &[Some(&who.name), who.owner.as_deref()],
+            Detail::WHO,
+        ) && is(
+            &self.upstream,
+            &[target.upstream.as_deref()],
+            Detail::UPSTREAM,
+        ) && is(&self.method, &[entry.method.as_deref()], Detail::WHAT)
+            && is(&self.outcome, &[entry.outcome.as_deref()], Detail::RESULT)
+            && is(&self.decision, &[self.decided(entry)], &[])
+            && is(&self.reason, &[entry.reason.as_deref()], Detail::REASON)
+            && is(&self.event, &[Some(&entry.event)], &[])
+            && is(&self.call, &[entry.call.as_deref()], Detail::REFS)
+            && (self.name.as_deref().is_some_and(listened) || is(&self.name, &names, Detail::NAME))
+            && (self.finding.as_deref().is_some_and(found)
+                || is(&self.finding, &[], Detail::FINDING))
             && self.since.as_ref().is_none_or(|since| entry.time >= *since)
             && self.until.as_ref().is_none_or(|until| entry.time < *until)
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::audit::{
     key::SigningKey,
     log::{
-        Cuts, Log, event,
+        Cuts, INDEX, Log, event,
         testing::{Faulty, Shared, origin},
     },
 };
@@ -143,7 +143,7 @@ fn every_filter_finds_what_matches_and_an_index_rules_only_others_out() {
         assert_eq!(found, wanted, "{filter:?}");
         assert_eq!(asked(directory.path(), filter, Order::Oldest).0, wanted);
         for segment in segments(directory.path()).unwrap() {
-            let index = segment.path.with_extension("idx");
+            let index = segment.path.with_extension(INDEX);
             if index.exists() {
                 fs::rename(&index, index.with_extension("away")).unwrap();
             }
@@ -151,7 +151,7 @@ fn every_filter_finds_what_matches_and_an_index_rules_only_others_out() {
         let (found, without) = asked(directory.path(), filter, Order::Oldest);
         assert_eq!((found, without.skipped), (wanted, 0));
         for segment in segments(directory.path()).unwrap() {
-            let index = segment.path.with_extension("idx");
+            let index = segment.path.with_extension(INDEX);
             _ = fs::rename(index.with_extension("away"), &index);
         }
         assert_eq!(
@@ -398,4 +398,115 @@ fn what_was_permitted_is_found_by_how_it_ended() {
     assert!(found("deny", Some("timeout")).is_empty());
     // One record for each where only the decision is asked for.
     assert_eq!(found("permit", None), [1, 2]);
+}
+
+/// Records of each sort that is of no call, and of a key's call and a listen; with what each is found by.
+const BESIDE: [(&str, &str); 7] = [
+    (
+        r#"{"detail":{"address":"127.0.0.1","by":"operator","operation":"disable_upstream","outcome":"refused","reason":"role_required","subject":"leg"},"event":"administration"}"#,
+        "principal=operator method=disable_upstream outcome=refused reason=role_required upstream=leg name=leg",
+    ),
+    (
+        r#"{"detail":{"action":"flag","class":"definition","item":"echo","place":"name","rule":"shadows","upstream":"leg"},"event":"quarantine"}"#,
+        "upstream=leg name=echo finding=definition finding=shadows reason=shadows",
+    ),
+    (
+        r#"{"detail":{"address":"127.0.0.1","checks":["unknown API key"],"count":2,"reasons":["credential_invalid","rate_limited"],"refs":["3f9a-7","3f9a-9"],"seconds":60},"event":"authentication"}"#,
+        "reason=credential_invalid reason=rate_limited reason=check call=3f9a-7 call=3f9a-9",
+    ),
+    (
+        r#"{"detail":{"problems":3,"state":"refused"},"event":"policy"}"#,
+        "outcome=refused",
+    ),
+    (
+        r#"{"detail":{"name":"per_tool","state":"began"},"event":"limit"}"#,
+        "name=per_tool",
+    ),
+    (
+        r#"{"call":"3f9a-3","event":"call","principal":{"kind":"key","name":"ci","owner":"ana@x.org"}}"#,
+        "principal=ci principal=ana@x.org call=3f9a-3",
+    ),
+    (
+        r#"{"call":"3f9a-4","event":"call","not_watched":["a://2"],"principal":{"name":"ben"},"watched":["a://1"]}"#,
+        "name=a://1 name=a://2",
+    ),
+];
+
+/// The filter that asks for this alone, as `member=text`.
+fn alone(asked: &str) -> Filter {
+    let (member, text) = asked.split_once('=').unwrap();
+    let text = Some(text.replace("check", "unknown API key"));
+    let mut filter = Filter::default();
+    match member {
+        "principal" => filter.principal = text,
+        "upstream" => filter.upstream = text,
+        "name" => filter.name = text,
+        "method" => filter.method = text,
+        "outcome" => filter.outcome = text,
+        "reason" => filter.reason = text,
+        "finding" => filter.finding = text,
+        "call" => filter.call = text,
+        other => panic!("{other}"),
+    }
+    filter
+}
+
+#[test]
+fn what_is_of_no_call_is_found_by_what_its_details_say_with_an_index_and_without() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let key = SigningKey::generate().0;
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+    // A segment of its own for each.
+    for (record, _) in BESIDE {
+        log.append(&[record.as_bytes().to_vec()].into()).unwrap();
+        log.rotate().unwrap();
+    }
+    for ended in log.take_ended() {
+        ended.write_index().unwrap();
+    }
+    let all = || BESIDE.iter().flat_map(|(_, asked)| asked.split(' '));
+    let look = |indexed: bool| {
+        for asked in all() {
+            let mut found = Vec::new();
+            let scanned = query(directory.path(), &alone(asked), Order::Oldest, |hit| {
+                found.push(String::from_utf8(hit.event.to_vec()).unwrap());
+                ControlFlow::Continue(())
+            });
+            let wanted = BESIDE
+                .iter()
+                .filter(|(_, by)| by.split(' ').any(|by| by == asked));
+            let wanted: Vec<_> = wanted.map(|(record, _)| *record).collect();
+            assert_eq!(found, wanted, "{asked}");
+            assert_eq!(scanned.unwrap().skipped > 3, indexed, "{asked}");
+        }
+    };
+    look(true);
+    for segment in segments(directory.path()).unwrap() {
+        _ = fs::remove_file(segment.path.with_extension(INDEX));
+    }
+    look(false);
+}
+
+#[test]
+fn an_index_of_a_version_that_listed_less_rules_nothing_out_and_is_made_anew() {
+    let directory = written();
+    let each = |work: &dyn Fn(&Path)| {
+        for segment in segments(directory.path()).unwrap() {
+            work(&segment.path);
+        }
+    };
+    each(&|path| _ = fs::rename(path.with_extension(INDEX), path.with_extension("idx")));
+    let tool = alone("name=tool3");
+    let (found, scanned) = asked(directory.path(), &tool, Order::Oldest);
+    assert_eq!((found.len(), scanned.skipped), (20, 0));
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let key = SigningKey::generate().0;
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+    for ended in log.take_ended() {
+        ended.write_index().unwrap();
+    }
+    each(&|path| assert!(!path.with_extension("idx").exists()));
+    let (found, scanned) = asked(directory.path(), &tool, Order::Oldest);
+    assert!(found.len() == 20 && scanned.skipped > 2, "{scanned:?}");
 }

@@ -18,13 +18,13 @@ pub(super) struct Asked {
     /// Before: as --since
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Moment>,
-    /// Who called
+    /// Who called or did it, or whose key it was
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
     /// The upstream's key
     #[arg(long, value_name = "KEY")]
     upstream: Option<String>,
-    /// The tool, prompt or resource, by the name that clients or its server use
+    /// The tool, prompt or resource, by the name that clients or its server use; what else something was done to
     #[arg(long, value_name = "NAME", visible_alias = "name")]
     tool: Option<String>,
     /// The method, such as `tools/call`
@@ -36,7 +36,7 @@ pub(super) struct Asked {
     /// What was decided
     #[arg(long, value_parser = ["permit", "deny"])]
     decision: Option<String>,
-    /// The reason of a refusal, such as `policy_denied`
+    /// The reason of a refusal, such as `policy_denied`, or what a credential did not stand up to
     #[arg(long)]
     reason: Option<String>,
     /// The class or the rule of something that was found in the content

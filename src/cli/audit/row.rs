@@ -1,7 +1,10 @@
 //! A record as a person reads it.
 
 use crate::{
-    audit::{entry::Entry, query::Hit},
+    audit::{
+        entry::{Detail, Entry},
+        query::Hit,
+    },
     cli::out,
 };
 
@@ -19,25 +22,17 @@ pub(super) fn cells(entry: &Entry) -> Vec<String> {
     let detail = |names: &[&str]| entry.detail.any(names);
     let some = |text: Option<&str>| short(text.unwrap_or_default());
     let result = entry.outcome.as_deref().or(entry.decision.as_deref());
-    let result = some(result.or_else(|| detail(&["outcome", "state", "action"])));
-    let reason = match entry.findings.as_slice() {
-        [] => {
-            let told = || detail(&["reason", "rule", "cause"]);
-            some(entry.reason.as_deref().or_else(told))
-        }
-        found => {
-            let rules: Vec<_> = found.iter().map(|found| found.rule.as_str()).collect();
-            let reason = entry.reason.iter().map(String::as_str);
-            short(&reason.chain(rules).collect::<Vec<_>>().join(", "))
-        }
-    };
+    let result = some(result.or_else(|| detail(Detail::RESULT)));
+    let rules = entry.findings.iter().map(|found| found.rule.as_str());
+    let reasons = entry.reason.iter().map(String::as_str).chain(rules);
+    let reasons: Vec<_> = reasons.chain(entry.detail.all(Detail::REASON)).collect();
     vec![
         time(&entry.time),
         match entry.principal.name.as_str() {
-            "" => some(detail(&["by"])),
+            "" => some(detail(Detail::WHO)),
             name => short(name),
         },
-        match (&entry.method, detail(&["operation"])) {
+        match (&entry.method, detail(Detail::WHAT)) {
             (Some(method), _) => short(method),
             (None, Some(operation)) => short(&format!("{} {operation}", entry.event)),
             (None, None) => short(&entry.event),
@@ -51,9 +46,23 @@ pub(super) fn cells(entry: &Entry) -> Vec<String> {
         ),
         some(entry.stage.as_deref()),
         coloured(&result),
-        reason,
-        some(entry.call.as_deref()),
+        short(&reasons.join(", ")),
+        references(entry),
     ]
+}
+
+/// What the answer refers to; of a record of many, the first and how many more.
+fn references(entry: &Entry) -> String {
+    let mut all = entry
+        .call
+        .iter()
+        .map(String::as_str)
+        .chain(entry.detail.all(Detail::REFS));
+    let first = all.next().unwrap_or_default();
+    match all.count() {
+        0 => short(first),
+        more => short(&format!("{first} (+{more})")),
+    }
 }
 
 /// A record as one line with columns that stand still, for lines that come one by one.
@@ -116,6 +125,10 @@ mod tests {
             (
                 r#"{"detail":{"action":"flag","class":"definition","item":"echo","place":"name","rule":"shadows","upstream":"two"},"event":"quarantine","time":"2026-11-26T10:00:00.000Z","v":1}"#,
                 "2026-11-26 10:00:00.000||quarantine|echo||flag|shadows|",
+            ),
+            (
+                r#"{"detail":{"address":"10.0.0.1","checks":["unknown API key"],"count":2,"reasons":["credential_invalid"],"refs":["3f9a-1","3f9a-2"],"seconds":60},"event":"authentication","time":"2026-11-26T10:00:00.000Z","v":1}"#,
+                "2026-11-26 10:00:00.000||authentication|10.0.0.1|||credential_invalid, unknown API key|3f9a-1 (+1)",
             ),
             (
                 r#"{"detail":{"problems":3,"state":"refused"},"event":"policy","time":"2026-11-26T10:00:00.000Z","v":1}"#,
