@@ -73,6 +73,7 @@ impl World {
                 owner: None,
                 until: None,
                 revoked: CancellationToken::new(),
+                key: None,
                 assertion: None,
             }),
             upstream: upstream(7),

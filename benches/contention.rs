@@ -42,6 +42,7 @@ fn somebody(name: &str) -> Identity {
         client: None,
         until: None,
         revoked: CancellationToken::new(),
+        key: None,
         assertion: None,
     }
 }

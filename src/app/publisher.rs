@@ -101,6 +101,7 @@ mod tests {
             owner: None,
             until: None,
             revoked: Default::default(),
+            key: None,
             assertion: None,
         }
     }

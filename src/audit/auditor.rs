@@ -250,6 +250,7 @@ mod tests {
             owner: Some(text(n, 2, "owner").into()),
             until: None,
             revoked: CancellationToken::new(),
+            key: None,
             assertion: None,
         };
         let caller = Caller {

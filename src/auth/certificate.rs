@@ -104,6 +104,7 @@ impl Certificate {
             owner: None,
             until: time(self.not_after).map(End::sharp),
             revoked: CancellationToken::new(),
+            key: None,
             assertion: None,
         }))
     }

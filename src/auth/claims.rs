@@ -78,6 +78,7 @@ pub(super) fn identity(
             .and_then(time)
             .map(|at| End::new(at, tolerance)),
         revoked: facts.revoked,
+        key: None,
         assertion: Some(Assertion(SecretString::from(facts.token.to_owned()))),
     })
 }

@@ -111,7 +111,16 @@ pub struct KeyWish {
 #[derive(Debug, Default)]
 pub struct KeyTable {
     known: BTreeMap<String, Arc<Known>>,
+    /// The hashes of those that are revoked, which prove nothing but that.
+    revoked: BTreeMap<String, Vec<u8>>,
 }
+
+/// Why a key is not taken, which is for logs and records alone (SECURITY AUTHN-1).
+const UNKNOWN: &str = "unknown API key";
+/// See [`UNKNOWN`].
+const REVOKED: &str = "revoked API key";
+/// See [`UNKNOWN`].
+const EXPIRED: &str = "expired API key";
 
 #[derive(Debug)]
 struct Known {
@@ -219,16 +228,23 @@ impl KeyRecord {
             owner: Some(self.owner.as_str().into()),
             until: self.expires.and_then(time).map(End::sharp),
             revoked: CancellationToken::new(),
+            key: Some(self.id.as_str().into()),
             assertion: None,
         }
     }
 }
 
 impl KeyTable {
-    /// The keys of a file that are not revoked.
+    /// The keys of a file.
     pub fn of(file: &KeyFile) -> Self {
-        let live = file.keys.iter().filter(|record| record.revoked.is_none());
-        let known = live.filter_map(|record| {
+        let (live, revoked): (Vec<_>, Vec<_>) = file
+            .keys
+            .iter()
+            .partition(|record| record.revoked.is_none());
+        let revoked = revoked
+            .into_iter()
+            .filter_map(|record| Some((record.id.clone(), record.hash_bytes()?)));
+        let known = live.into_iter().filter_map(|record| {
             let known = Known {
                 hash: record.hash_bytes()?,
                 identity: record.identity().into(),
@@ -239,6 +255,7 @@ impl KeyTable {
         });
         Self {
             known: known.collect(),
+            revoked: revoked.collect(),
         }
     }
 
@@ -262,17 +279,30 @@ impl KeyTable {
     }
 
     /// Whose key this is.
-    pub(super) fn find(&self, key: &str, secret: &SecretString, now: u64) -> Option<Arc<Identity>> {
-        let (id, _) = key.strip_prefix(MARK)?.split_once('_')?;
-        let known = self.known.get(id)?;
-        hmac::verify(&hasher(secret), key.as_bytes(), &known.hash).ok()?;
+    ///
+    /// # Errors
+    /// Why it is not taken. That it is revoked or expired is said of the very key, and not of whatever bears its id.
+    pub(super) fn find(
+        &self,
+        key: &str,
+        secret: &SecretString,
+        now: u64,
+    ) -> Result<Arc<Identity>, &'static str> {
+        let id = key.strip_prefix(MARK).and_then(|rest| rest.split_once('_'));
+        let (id, _) = id.ok_or(UNKNOWN)?;
+        let known = self.known.get(id);
+        let hash = known
+            .map(|known| &known.hash)
+            .or_else(|| self.revoked.get(id));
+        hmac::verify(&hasher(secret), key.as_bytes(), hash.ok_or(UNKNOWN)?).map_err(|_| UNKNOWN)?;
+        let known = known.ok_or(REVOKED)?;
         if !known.record.is_live(now) {
-            return None;
+            return Err(EXPIRED);
         }
         if known.used.load(Ordering::Relaxed) != now {
             known.used.store(now, Ordering::Relaxed);
         }
-        Some(known.identity.clone())
+        Ok(known.identity.clone())
     }
 
     /// When each key was used last here: id and unix seconds.
@@ -330,8 +360,9 @@ mod tests {
         assert_eq!(found.method(), Some(AuthMethod::Key));
         assert_eq!(found.owner.as_deref(), Some("ana"));
         assert_eq!(table.last_used()[&key.record.id], 1_500);
-        assert!(find(text, 2_000).is_none(), "expired");
-        assert!(table.find(text, &"x".repeat(32).into(), 1_500).is_none());
+        assert_eq!(found.key.as_deref(), Some(key.record.id.as_str()));
+        assert_eq!(find(text, 2_000).err(), Some("expired API key"));
+        assert!(table.find(text, &"x".repeat(32).into(), 1_500).is_err());
         let last = if text.ends_with('A') { "B" } else { "A" };
         for wrong in [
             &text[..text.len() - 1],
@@ -341,8 +372,22 @@ mod tests {
             "usher_",
             "",
         ] {
-            assert!(find(wrong, 1_500).is_none(), "{wrong}");
+            assert_eq!(find(wrong, 1_500).err(), Some("unknown API key"), "{wrong}");
         }
+    }
+
+    // SECURITY AUTHN-1, AUTHN-9
+    #[test]
+    fn that_a_key_is_revoked_is_said_of_that_key_and_not_of_whatever_bears_its_id() {
+        let (mut key, again) = (made("ci", None), made("ci", None));
+        key.record.revoked = Some(1_600);
+        let table = table(&[&key.record, &again.record]);
+        let text = key.text.expose_secret();
+        let find = |text: &str| table.find(text, &secret(), 1_700);
+        assert_eq!(find(text).err(), Some("revoked API key"));
+        assert_eq!(find(&format!("{text}A")).err(), Some("unknown API key"));
+        let found = find(again.text.expose_secret()).unwrap();
+        assert_eq!(found.key.as_deref(), Some(again.record.id.as_str()));
     }
 
     // SECURITY AUTHN-9

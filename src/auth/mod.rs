@@ -323,7 +323,7 @@ impl Authenticator {
             return Err(AuthError::Invalid("no API key"));
         };
         let found = self.keys.load().find(key, &spec.secret, now);
-        found.ok_or(AuthError::Invalid("API key"))
+        found.map_err(AuthError::Invalid)
     }
 
     fn by_certificate(

@@ -41,6 +41,8 @@ pub struct Identity {
     pub until: Option<End>,
     /// Cancelled when the proof is withdrawn before its time: a revoked key, an issuer that is gone.
     pub revoked: CancellationToken,
+    /// The id of an API key, by which its file and records name it; `None` for everybody else.
+    pub key: Option<Arc<str>>,
     /// The token itself, for exchange at an upstream's authorization server and nothing else (SECURITY EGR-1, EGR-10).
     pub assertion: Option<Assertion>,
 }
@@ -172,6 +174,7 @@ impl Identity {
             owner,
             until: _,
             revoked: _,
+            key: _,
             assertion: _,
         } = self;
         *kind == other.kind
@@ -221,6 +224,7 @@ impl Identity {
                     owner: None,
                     until: None,
                     revoked: CancellationToken::new(),
+                    key: None,
                     assertion: None,
                 })
             };

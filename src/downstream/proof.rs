@@ -138,6 +138,7 @@ mod tests {
             owner: None,
             until: until.map(|at| End::new(at, SKEW)),
             revoked: CancellationToken::new(),
+            key: None,
             assertion: None,
         })
     }

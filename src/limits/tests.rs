@@ -27,6 +27,7 @@ fn somebody(name: &str, groups: &[&str]) -> Identity {
         client: None,
         until: None,
         revoked: CancellationToken::new(),
+        key: None,
         assertion: None,
     }
 }

@@ -145,6 +145,7 @@ fn user(name: &str, groups: &[&str]) -> Identity {
         owner: None,
         until: None,
         revoked: Default::default(),
+        key: None,
         assertion: None,
     }
 }

@@ -73,6 +73,7 @@ impl Issuers {
             owner: None,
             until: None,
             revoked: Default::default(),
+            key: None,
             assertion: Some(Assertion(token.to_owned().into())),
         })
     }

@@ -158,6 +158,9 @@ pub(super) fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
     if let Some(token) = &identity.assertion {
         let token = secrecy::ExposeSecret::expose_secret(&token.0);
         who.digits("token", &(frame.digest)(token.as_bytes()));
+    } else if let Some(id) = &identity.key {
+        // No secret: so it is called in its file and in records of keys. No index lists it.
+        who.content("token", id, TEXT);
     }
 }
 

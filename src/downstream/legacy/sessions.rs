@@ -290,6 +290,7 @@ mod tests {
             owner: None,
             until: None,
             revoked: CancellationToken::new(),
+            key: None,
             assertion: None,
         })
     }

@@ -69,6 +69,7 @@ impl Somebody {
             owner: self.owner.as_ref().map(shared),
             until: None,
             revoked: CancellationToken::new(),
+            key: None,
             assertion: None,
         }
     }

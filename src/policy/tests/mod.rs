@@ -43,6 +43,7 @@ fn somebody(kind: IdentityKind, name: &str, groups: &[&str]) -> Identity {
         owner: None,
         until: None,
         revoked: CancellationToken::new(),
+        key: None,
         assertion: None,
     }
 }

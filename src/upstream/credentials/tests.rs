@@ -74,6 +74,7 @@ fn somebody(name: &str, assertion: Option<&str>) -> Arc<Identity> {
         owner: None,
         until: None,
         revoked: CancellationToken::new(),
+        key: None,
         assertion: assertion.map(|text| Assertion(text.to_owned().into())),
     })
 }

@@ -246,6 +246,7 @@ mod tests {
             client: None,
             until: None,
             revoked: Default::default(),
+            key: None,
             assertion: None,
         })
     }

@@ -65,6 +65,7 @@ fn somebody(name: &str) -> Arc<Identity> {
         client: None,
         until: None,
         revoked: CancellationToken::new(),
+        key: None,
         assertion: Some(Assertion(name.to_owned().into())),
     })
 }

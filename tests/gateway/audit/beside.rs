@@ -4,6 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use http::Method;
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use usher::{
     auth::{
@@ -282,7 +283,7 @@ async fn records_name_the_configuration_by_its_digest_which_changes_when_it_is_r
 }
 
 #[tokio::test]
-async fn keys_that_are_made_and_revoked_are_recorded_by_their_ids() {
+async fn keys_that_are_made_used_and_revoked_are_recorded_by_their_ids() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("keys.json");
     let secret = "a-secret-of-at-least-thirty-two-bytes".into();
@@ -292,7 +293,9 @@ async fn keys_that_are_made_and_revoked_are_recorded_by_their_ids() {
         ..KeyWish::default()
     };
     let mut keys = KeyFile::default();
-    let first = create(wish("first"), &secret, 1).record;
+    let key = create(wish("first"), &secret, 1);
+    let bearer = format!("Bearer {}", key.text.expose_secret());
+    let first = key.record;
     keys.keys.push(first.clone());
     replace(&file, keys.text().as_bytes()).unwrap();
     let authority = Authority::start().await;
@@ -306,6 +309,10 @@ async fn keys_that_are_made_and_revoked_are_recorded_by_their_ids() {
     let records = directory.path().join("audit");
     let notes = Upstream::http(MODERN).tools([tool("t")]);
     let gateway = recording(&records, &notes).auth(auth).start().await;
+    let headers = [("authorization", bearer)];
+    let client = Client::connect_with(gateway.address, "/mcp", MODERN, "{}", &headers);
+    let client = client.await.unwrap();
+    client.call("notes_t", "{}").await.result();
     let second = create(wish("second"), &secret, 2).record;
     keys.keys.push(second.clone());
     keys.keys[0].revoked = Some(3);
@@ -320,7 +327,18 @@ async fn keys_that_are_made_and_revoked_are_recorded_by_their_ids() {
         "created": [second.id], "removed": [], "revoked": [first.id], "state": "changed", "total": 2,
     });
     assert_eq!(changed[1], expected);
-    drop(gateway);
+    // Its client is not told as much.
+    let refused = client.call("notes_t", "{}").await;
+    assert_eq!(refused.status, 401);
+    let told = next_told(&records, "authentication", 0, "credential_invalid").await;
+    assert_eq!(told["checks"], json!(["revoked API key"]));
+    gateway.app.clone().shutdown().await;
+    let calls = super::records(&records, "tools/call");
+    assert_eq!(calls.len(), 2, "{calls:#?}");
+    for record in &calls {
+        assert_eq!(record["principal"]["token"], *first.id, "{record}");
+        assert_eq!(record["principal"]["owner"], "ana");
+    }
 }
 
 #[tokio::test]

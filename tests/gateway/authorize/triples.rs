@@ -312,6 +312,7 @@ fn identity(described: &str) -> Identity {
         owner: None,
         until: None,
         revoked: Default::default(),
+        key: None,
         assertion: None,
     }
 }

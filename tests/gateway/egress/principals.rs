@@ -71,6 +71,7 @@ pub(super) fn somebody(name: &str, assertion: Option<&str>) -> Arc<Identity> {
         owner: None,
         until: None,
         revoked: Default::default(),
+        key: None,
         assertion: assertion.map(|text| Assertion(text.to_owned().into())),
     })
 }
