@@ -42,7 +42,7 @@ pub use owner::Owner;
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
 pub use stake::Stake;
 pub use task::TaskOp;
-pub use trail::{Cut, Decision, Denial, Facts, Listener, Origin, Spent, Trail};
+pub use trail::{Cut, Decision, Denial, Facts, Grounds, Listener, Origin, Spent, Trail};
 
 /// One request, on its way to being answered.
 #[derive(Debug, Clone)]

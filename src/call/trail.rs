@@ -90,6 +90,8 @@ pub struct Facts {
     pub definition: Option<Box<str>>,
     /// Why policy did not let it through.
     pub denied: Option<Denial>,
+    /// By which policies it was let through, where a person had to agree before it went on.
+    pub grounds: Option<Grounds>,
     /// The approval that it went by.
     pub approved: Option<Arc<Approved>>,
     /// How far its permission is.
@@ -161,6 +163,15 @@ pub struct Denial {
     pub policies: Vec<Arc<str>>,
     /// The digest of the set that decided.
     pub digest: Arc<str>,
+}
+
+/// What let a call through.
+#[derive(Debug, Clone)]
+pub struct Grounds {
+    /// The policies that permit it.
+    pub policies: Vec<Arc<str>>,
+    /// The digest of the set that decided.
+    pub digest: Box<str>,
 }
 
 /// Where a call's time went. What is not told here is small.

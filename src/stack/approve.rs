@@ -9,16 +9,16 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use aws_lc_rs::rand;
 
-use super::{Error, Gate, Parts};
+use super::{Error, Gate, Parts, authorize};
 use crate::{
-    call::{Approved, Call, InputRequired, Means, Reference, State},
+    call::{Approved, Call, Grounds, InputRequired, Means, Reference, State},
     catalog::Route,
     json::{Json, Node},
-    policy,
+    policy::{self, Permit},
     protocol::{meta, methods},
     resume::{Approval, Asked, Bounds, Number, Place, Ticket, arguments_digest},
     seal::{Sealer, unix_seconds},
-    stage::{Consent, Permitted, Way},
+    stage::{Consent, Passage, Permitted, Way},
     tasks::clock,
 };
 
@@ -47,8 +47,8 @@ impl Gate<Box<Permitted>> for Approve {
     type Pass = Box<Permitted>;
 
     fn admit(&self, mut permitted: Box<Permitted>) -> Result<Box<Permitted>, Error> {
-        let passage = permitted.passage();
-        let Some(approval) = passage.and_then(|passage| passage.permit().approval()) else {
+        let permit = permitted.passage().map(Passage::permit);
+        let Some((permit, approval)) = permit.and_then(|it| Some((it, it.approval()?))) else {
             return Ok(permitted);
         };
         let call = &permitted.call;
@@ -65,8 +65,11 @@ impl Gate<Box<Permitted>> for Approve {
                 );
                 return Ok(permitted);
             }
-            Consent::Declined => return Err(Error::NotApproved),
-            Consent::None => {}
+            Consent::Declined => {
+                note(&permitted, permit);
+                return Err(Error::NotApproved);
+            }
+            Consent::None => note(&permitted, permit),
         }
         if !methods::may_ask_back(call.op.method()) {
             return Err(Error::CannotApprove);
@@ -85,6 +88,18 @@ impl Gate<Box<Permitted>> for Approve {
         permitted.way = Way::Caller(Box::new(question));
         Ok(permitted)
     }
+}
+
+/// Notes what wants a person to agree to a call: it goes no further than here, and its one record is to say so (SECURITY 8).
+fn note(permitted: &Permitted, permit: &Permit) {
+    let Permitted { call, snapshot, .. } = permitted;
+    call.trail.note(|facts| {
+        facts.definition = authorize::definition(call, snapshot).map(Box::from);
+        facts.grounds = Some(Grounds {
+            policies: permit.policies().to_vec(),
+            digest: permit.digest().into(),
+        });
+    });
 }
 
 impl Approve {

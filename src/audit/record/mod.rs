@@ -197,6 +197,14 @@ pub(super) fn outcome(
         record
             .texts("policies", denied.policies.iter().map(|name| &**name), MANY)
             .text("policy", &denied.digest);
+    } else if let Some(grounds) = facts.grounds.as_ref().filter(|_| whole) {
+        record
+            .texts(
+                "policies",
+                grounds.policies.iter().map(|name| &**name),
+                MANY,
+            )
+            .text("policy", &grounds.digest);
     }
     record.object("principal", |who| principal(who, frame, of));
     if whole {

@@ -107,3 +107,37 @@ pairings! {
         assert_eq!(left.unwrap()["approval"]["reference"], reference, "{told:#?}");
     }
 }
+
+pairings! {
+    /// SECURITY 8: whoever was asked, could not be asked or did not agree is in a record that says which policy wanted it.
+    async fn the_record_of_a_call_that_nobody_approved_says_by_which_policy_somebody_had_to(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("risky")]);
+        let gateway = recording(directory.path(), &notes).policies(CAREFUL).start().await;
+        let client = gateway.client_as("ana", pair.client, FORMS).await;
+        let no = |_: &str, _: &serde_json::Value| Says::Result(r#"{"action":"decline"}"#.into());
+        let talk = client.call("notes_risky", "{}").answering(no).await;
+        assert_eq!(talk.answer.tool_error(), "approval_declined");
+        let talk = client.call("notes_risky", "{}").answering(|_, _| {
+            Says::Result(r#"{"action":"accept","content":{"approve":true}}"#.into())
+        }).await;
+        talk.answer.result();
+        let mute = gateway.client_as("ana", pair.client, "{}").await;
+        assert_eq!(mute.call("notes_risky", "{}").await.tool_error(), "approval_unavailable");
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let left = told.iter().find(|record| record["stage"] == "decision").unwrap();
+        let whole: Vec<_> = told.iter().filter(|record| record["stage"] == "both").collect();
+        let ended = |record: &&serde_json::Value| record["reason"].as_str().unwrap_or("input_required").to_owned();
+        let ends: Vec<_> = whole.iter().map(ended).collect();
+        assert_eq!(ends, ["input_required", "approval_declined", "input_required", "approval_unavailable"], "{told:#?}");
+        for record in whole {
+            for member in ["policies", "policy", "definition"] {
+                assert!(!left[member].is_null(), "{left}");
+                assert_eq!(record[member], left[member], "{member} of {record}");
+            }
+        }
+        let outcome = told.iter().find(|record| record["stage"] == "outcome").unwrap();
+        assert!(outcome["policy"].is_null(), "its decision said so: {outcome}");
+    }
+}
