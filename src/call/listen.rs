@@ -35,6 +35,24 @@ pub enum Change {
 }
 
 impl Filter {
+    /// The one resource that is watched, where nothing else is listened for.
+    pub fn only(&self) -> Option<&Arc<str>> {
+        let Self {
+            tools: false,
+            prompts: false,
+            resources: false,
+            subscriptions,
+            tasks,
+        } = self
+        else {
+            return None;
+        };
+        match (&subscriptions[..], &tasks[..]) {
+            ([one], []) => Some(one),
+            _ => None,
+        }
+    }
+
     /// Whether a change of this list is wanted.
     pub const fn wants(&self, kind: ListKind) -> bool {
         match kind {

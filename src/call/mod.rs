@@ -187,9 +187,9 @@ pub enum CompletionRef {
 }
 
 impl Op {
-    /// The name or the URI that it asks for, as its client knows it; `None` where it asks for nothing by one. A task's handle is
-    /// no name: whoever has it may use it.
-    pub const fn target(&self) -> Option<&Arc<str>> {
+    /// The name or the URI that it asks for, as its client knows it; `None` where it asks for nothing by one, or for several. A
+    /// task's handle is no name: whoever has it may use it.
+    pub fn target(&self) -> Option<&Arc<str>> {
         match self {
             Self::CallTool(name)
             | Self::GetPrompt(name)
@@ -197,11 +197,8 @@ impl Op {
             | Self::Complete(CompletionRef::Prompt(name) | CompletionRef::Resource(name))
             | Self::GetSkill(name)
             | Self::ReadDirectory(name, _) => Some(name),
-            Self::Discover
-            | Self::List(..)
-            | Self::Task(..)
-            | Self::ListTasks(_)
-            | Self::Listen(_) => None,
+            Self::Listen(filter) => filter.only(),
+            Self::Discover | Self::List(..) | Self::Task(..) | Self::ListTasks(_) => None,
         }
     }
 

@@ -77,6 +77,8 @@ struct Kept {
     renews: Option<Arc<Self>>,
     /// Why the gateway ended the request, where it did so before its outcome; of one that renews another, that one knows.
     cut: AtomicU8,
+    /// Whether its client ended it, where that is its end.
+    finished: AtomicBool,
 }
 
 /// What is known of a call beside what it carries.
@@ -200,6 +202,7 @@ impl Trail {
             facts: Mutex::default(),
             renews: None,
             cut: AtomicU8::new(0),
+            finished: AtomicBool::new(false),
         })))
     }
 
@@ -222,6 +225,7 @@ impl Trail {
             facts: Mutex::default(),
             renews: Some(kept.renews.as_ref().unwrap_or(kept).clone()),
             cut: AtomicU8::new(0),
+            finished: AtomicBool::new(false),
         })))
     }
 
@@ -271,6 +275,19 @@ impl Trail {
     pub fn is_cut(&self) -> Option<Cut> {
         let kept = self.0.as_ref()?;
         Cut::of(kept.of_request().cut.load(Relaxed))
+    }
+
+    /// Notes that its client wants no more of what goes on until somebody ends it: it is not given up by that, it is over.
+    pub fn finish(&self) {
+        if let Some(kept) = &self.0 {
+            kept.of_request().finished.store(true, Relaxed);
+        }
+    }
+
+    /// Whether its client has ended it so.
+    pub fn is_finished(&self) -> bool {
+        let kept = self.0.as_ref();
+        kept.is_some_and(|kept| kept.of_request().finished.load(Relaxed))
     }
 
     /// Reads what was noted until now. Nothing is noted meanwhile.

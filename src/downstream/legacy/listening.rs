@@ -20,7 +20,7 @@ use super::{
     notice::Notice,
 };
 use crate::{
-    call::{Call, CallId, Event, Filter, Op, Outcome, Reply, ReplyStream, Step, Trail},
+    call::{Call, CallId, Event, Filter, Op, Origin, Outcome, Reply, ReplyStream, Step, Trail},
     downstream::problem::{self, Problem},
     json::Json,
     jsonrpc::RequestId,
@@ -117,7 +117,7 @@ impl Legacy<'_> {
         let life = self.door.sessions.bounds().absolute;
         let mut proved = session.proved_anew();
         let mut call = watching(session, &uri, life);
-        (call.address, call.trail) = (address, trail);
+        (call.address, call.trail) = (address, trail.clone());
         let number = call.id;
         let opened = confirmed(&self.door.backing.service, call, &uri).await;
         let Some(stream) = opened.map_err(|error| refused(&error, number))? else {
@@ -139,9 +139,10 @@ impl Legacy<'_> {
         let (service, session) = (self.door.backing.service.clone(), session.clone());
         self.door.backing.tasks.spawn(async move {
             let hearing = async {
-                let mut stream = stream;
+                let (mut stream, mut trail) = (stream, trail);
                 loop {
                     tokio::select! {
+                        () = unsubscribed(&token, &session, &trail) => return true,
                         _ = proved.changed() => {}
                         meant = forward(&session, stream) => return meant,
                     }
@@ -150,6 +151,8 @@ impl Legacy<'_> {
                     proved.mark_unchanged();
                     let mut again = watching(&session, &uri, life);
                     again.unasked = true;
+                    again.trail = Trail::of(Origin::default());
+                    trail = again.trail.clone();
                     match confirmed(&service, again, &uri).await {
                         Ok(Some(again)) => stream = again,
                         Ok(None) => return true,
@@ -159,7 +162,11 @@ impl Legacy<'_> {
                     session.outbox.notify(Notice::Updated(uri.clone()));
                 }
             };
-            let heard = hearing.with_cancellation_token(&token).await;
+            let heard = tokio::select! {
+                biased;
+                meant = hearing => Some(meant),
+                () = token.cancelled() => None,
+            };
             // Ended from the other side: it is to be subscribed to anew, and worth looking at now, unless it was to end.
             if let Some(meant) = heard
                 && !session.ended.is_cancelled()
@@ -175,6 +182,15 @@ impl Legacy<'_> {
             }
         });
         Ok(())
+    }
+}
+
+/// Waits until its client no longer wants to hear of a resource, and says of the listen that it is over by that. Where the session
+/// ends, and the listen with it, nobody said so.
+async fn unsubscribed(token: &CancellationToken, session: &Session, trail: &Trail) {
+    token.cancelled().await;
+    if !session.ended.is_cancelled() {
+        trail.finish();
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     },
     call::{Decision, Op, Reply, Trail},
     stack::authorize,
-    stage::{Permitted, Way},
+    stage::{Permitted, Watchable, Way},
     tasks::clock,
 };
 
@@ -111,7 +111,8 @@ fn is_heard(permitted: &Permitted) -> bool {
 fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unavailable> {
     let Permitted { call, snapshot, .. } = permitted;
     let passage = permitted.passage();
-    let route = passage.map(|passage| passage.route());
+    let route = passage.map(|passage| (&passage.route().upstream, &passage.route().local));
+    let heard = subscribed(permitted).map(|at| (&at.upstream, &at.local));
     let permit = passage.map(|passage| passage.permit());
     let (watched, not_watched) = listened(permitted);
     let resumed = call.resume.as_ref();
@@ -119,7 +120,9 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
     let safe = auditor.permit(
         View::of(call),
         &Permission {
-            route: route.map(|route| (&route.upstream, &*route.local)),
+            route: route
+                .or(heard)
+                .map(|(upstream, local)| (upstream, &**local)),
             policies: permit.map_or(&[], |permit| permit.policies()),
             policy: snapshot.policy().policy().digest(),
             approved: permitted.approved().map(|approved| &**approved),
@@ -131,6 +134,9 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
     );
     call.trail.note(|facts| {
         facts.approved = permitted.approved().cloned();
+        if let Some((upstream, local)) = heard {
+            facts.route = Some((upstream.clone(), local.clone()));
+        }
         facts.decision = match safe {
             // Or kept until it can be written, also where the call does not go on for want of that: its end has a record of its own.
             Ok(Some(_)) => Decision::Recorded,
@@ -140,6 +146,15 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
         };
     });
     safe
+}
+
+/// What a listen is about, where that is one resource and it may be watched.
+fn subscribed(permitted: &Permitted) -> Option<&Watchable> {
+    permitted.call.op.target()?;
+    match &permitted.way {
+        Way::Hub(watched) => watched.first().map(|watched| &watched.at),
+        Way::Snapshot | Way::Upstream(_) | Way::Caller(_) => None,
+    }
 }
 
 /// The resources that a listen watches, and those that it was to and does not: policy does not let it, or nobody has them.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     audit::{End, record::Ending},
-    call::{Cut, Outcome},
+    call::{Cut, Outcome, Trail},
     json::Json,
     jsonrpc::RpcError,
     protocol::{codes, methods},
@@ -75,9 +75,12 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// Without an outcome: its client went away or told it to stop, unless the gateway itself had no more time for it.
-pub(super) fn without(cut: Option<Cut>) -> Ending<'static> {
+/// Without an outcome: its client went away or told it to stop, unless the gateway itself had no more time for it; or its client
+/// ended what ends by that.
+pub(super) fn without(trail: &Trail) -> Ending<'static> {
+    let cut = trail.is_cut();
     let outcome = match cut {
+        None if trail.is_finished() => return Ending::of(End::Ok),
         None => return Ending::of(End::Cancelled),
         Some(Cut::Stopping) => End::Unavailable,
         Some(Cut::Expired | Cut::Revoked) => End::Denied,

@@ -151,8 +151,8 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if !self.told {
-            let cut = self.of.trail.is_cut();
-            self.tell(ended::without(cut));
+            let ending = ended::without(&self.of.trail);
+            self.tell(ending);
         }
     }
 }

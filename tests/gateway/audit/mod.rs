@@ -9,6 +9,7 @@ mod full;
 mod kept;
 mod killed;
 mod lines;
+mod listened;
 mod planted;
 mod refused;
 mod unsynced;
