@@ -179,6 +179,17 @@ impl<'a> Object<'a> {
         self
     }
 
+    /// A whole number that may be below zero; otherwise as [`Object::number`].
+    pub fn signed(&mut self, name: &'static str, value: i64) -> &mut Self {
+        self.name(name);
+        if value.unsigned_abs() <= 1 << 53 {
+            self.out.text.push_str(itoa::Buffer::new().format(value));
+        } else {
+            _ = write!(self.out.text, "\"{value}\"");
+        }
+        self
+    }
+
     /// Texts in the order given, of which at most `most` are kept; a last one tells how many were not.
     pub fn texts<'t>(
         &mut self,
@@ -491,5 +502,10 @@ mod tests {
     fn a_number_that_no_double_holds_is_text() {
         let line = written(|object| _ = object.number("a", 1 << 53).number("b", u64::MAX));
         assert_eq!(line, r#"{"a":9007199254740992,"b":"18446744073709551615"}"#);
+        let line = written(|object| _ = object.signed("a", -(1 << 53)).signed("b", i64::MIN));
+        assert_eq!(
+            line,
+            r#"{"a":-9007199254740992,"b":"-9223372036854775808"}"#
+        );
     }
 }

@@ -46,6 +46,8 @@ pub struct Entry {
     pub watched: Vec<String>,
     /// See `watched`.
     pub not_watched: Vec<String>,
+    /// The approval that it went by.
+    pub approval: Approval,
     /// The trace that it is part of.
     pub trace: Trace,
     /// What else a record tells that is of no call.
@@ -126,6 +128,14 @@ enum Told {
     Text(String),
     Texts(Vec<String>),
     Other(IgnoredAny),
+}
+
+/// That a person agreed, in a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Approval {
+    /// What the approval is known by, to its client too.
+    pub reference: Option<String>,
 }
 
 /// A trace, in a record.

@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use crate::{
-    json::Json, jsonrpc::Method, limits::Limited, protocol::UpstreamId, sanitize::Blocked,
-    schema::Problem, upstream::FromUpstream,
+    json::Json,
+    jsonrpc::Method,
+    limits::Limited,
+    protocol::{Features, UpstreamId, codes},
+    sanitize::Blocked,
+    schema::Problem,
+    upstream::FromUpstream,
 };
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
@@ -161,6 +166,45 @@ impl Error {
                 | Self::InsufficientScope { .. }
                 | Self::Denied { .. }
         )
+    }
+
+    /// For the record: the code of one that a client of a revision with these features is told of by an error, whatever it has asked
+    /// for. `None` of the others, which a tool's caller gets as a result that a model can act on. It is `downstream::problem` that
+    /// tells it, and that its tests hold this against.
+    pub const fn code(&self, features: &Features) -> Option<i64> {
+        Some(match self {
+            Self::Unknown(Missing::Resource(_)) if !features.names_missing => {
+                codes::RESOURCE_NOT_FOUND
+            }
+            Self::Unknown(_)
+            | Self::BadCursor
+            | Self::StateInvalid
+            | Self::BadAnswer { .. }
+            | Self::OnlyForApps => codes::INVALID_PARAMS,
+            Self::NoScope => codes::INVALID_REQUEST,
+            Self::HeaderMismatch { .. } => codes::HEADER_MISMATCH,
+            Self::NotOffered(_) => codes::METHOD_NOT_FOUND,
+            Self::NeedsCapabilities(_) => codes::MISSING_CAPABILITY,
+            Self::InsufficientScope { .. } => codes::FORBIDDEN,
+            Self::Limited(_) => codes::OVERLOADED,
+            Self::ShuttingDown | Self::CutOff => codes::SHUTTING_DOWN,
+            Self::Panicked => codes::INTERNAL_ERROR,
+            Self::AuditUnavailable => codes::AUDIT_UNAVAILABLE,
+            Self::Quarantined(_)
+            | Self::InputRefused
+            | Self::LoginNeeded(_)
+            | Self::InvalidArguments(_)
+            | Self::InvalidResult { .. }
+            | Self::Denied { .. }
+            | Self::NotApproved
+            | Self::CannotApprove
+            | Self::OverLimit(_)
+            | Self::Withheld(_)
+            | Self::Blocked(_)
+            | Self::Upstream(_)
+            | Self::Deadline
+            | Self::SessionEnded => return None,
+        })
     }
 
     /// The stable word for `data.reason`.

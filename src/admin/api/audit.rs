@@ -106,7 +106,7 @@ const EVENT: Parameter = Parameter::maybe(
 );
 const CALL: Parameter = Parameter::named(
     "call",
-    "Only records of this call: the reference that its client was told.",
+    "Only records of this call, or of this approval: the reference that its client was told.",
 );
 
 /// Records that were found, the newest first.

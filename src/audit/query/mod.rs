@@ -53,7 +53,7 @@ pub struct Filter {
     pub finding: Option<String>,
     /// The kind of event.
     pub event: Option<String>,
-    /// The reference of a call, or of what was refused before it was one.
+    /// The reference of a call, of the approval that it went by, or of what was refused before it was one.
     pub call: Option<String>,
 }
 
@@ -370,7 +370,11 @@ impl Filter {
             && is(&self.decision, &[self.decided(entry)], &[])
             && is(&self.reason, &[entry.reason.as_deref()], Detail::REASON)
             && is(&self.event, &[Some(&entry.event)], &[])
-            && is(&self.call, &[entry.call.as_deref()], Detail::REFS)
+            && is(
+                &self.call,
+                &[entry.call.as_deref(), entry.approval.reference.as_deref()],
+                Detail::REFS,
+            )
             && (self.name.as_deref().is_some_and(listened) || is(&self.name, &names, Detail::NAME))
             && (self.finding.as_deref().is_some_and(found)
                 || is(&self.finding, &[], Detail::FINDING))

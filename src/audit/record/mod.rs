@@ -159,7 +159,7 @@ pub(super) fn outcome(
     });
     record.plain("call", of.id);
     if let Some(code) = ending.code {
-        record.plain("code", code);
+        record.signed("code", code);
     }
     if whole && !frame.config.is_empty() {
         record.text("config", frame.config);

@@ -68,7 +68,7 @@ pub struct Ending<'a> {
     pub outcome: End,
     /// The reason word, where something was refused or failed.
     pub reason: Option<Cow<'a, str>>,
-    /// The JSON-RPC code of an upstream's own error.
+    /// The JSON-RPC code of an upstream's own error, or of a refusal that goes out as an error.
     pub code: Option<i64>,
     /// The configured rule or the bound that it met.
     pub limit: Option<&'a str>,

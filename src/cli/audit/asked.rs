@@ -45,7 +45,7 @@ pub(super) struct Asked {
     /// The kind of event
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(EVENTS))]
     event: Option<String>,
-    /// The reference that a client was told
+    /// The reference that a client was told, of an error or of an approval
     #[arg(long = "ref", value_name = "REF")]
     call: Option<String>,
 }

@@ -508,7 +508,7 @@ fn retry_millis(error: &Error) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Op;
+    use crate::{call::Op, protocol::Revision};
 
     /// SECURITY 4
     #[test]
@@ -531,6 +531,43 @@ mod tests {
             told.data.unwrap().as_str(),
             format!(r#"{{"reason":"word","ref":"{call}"}}"#)
         );
+    }
+
+    /// SECURITY 8
+    #[test]
+    fn what_is_recorded_of_a_code_is_what_is_told_of_it() {
+        let all = [
+            Error::Unknown(Missing::Tool("t".into())),
+            Error::Unknown(Missing::Prompt("p".into())),
+            Error::Unknown(Missing::Resource("r://1".into())),
+            Error::Unknown(Missing::Task),
+            Error::BadCursor,
+            Error::StateInvalid,
+            Error::BadAnswer { key: None },
+            Error::OnlyForApps,
+            Error::NoScope,
+            Error::HeaderMismatch { header: "h".into() },
+            Error::NotOffered("m".into()),
+            Error::NeedsCapabilities(Json::empty_object()),
+            Error::InsufficientScope {
+                scopes: Arc::new(["s".into()]),
+            },
+            Error::Limited("l"),
+            Error::ShuttingDown,
+            Error::CutOff,
+            Error::Panicked,
+            Error::AuditUnavailable,
+        ];
+        let op = Op::CallTool("t".into());
+        for error in all {
+            for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
+                let (era, call) = (revision.era(), CallId::new());
+                let told = problem(&error, era, RequestId::minted(1), call);
+                let recorded = error.code(revision.features());
+                assert_eq!(recorded, Some(told.error.code), "{error:?}");
+                assert!(tool_error(&error, era, &op, call).is_none(), "{error:?}");
+            }
+        }
     }
 
     #[test]

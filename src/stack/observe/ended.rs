@@ -7,7 +7,7 @@ use crate::{
     call::{Cut, Outcome, Trail},
     json::Json,
     jsonrpc::RpcError,
-    protocol::{codes, methods},
+    protocol::{Features, codes, methods},
     stack::Error,
     upstream::{FromUpstream, UpstreamError},
 };
@@ -36,6 +36,7 @@ pub(super) fn with<'a>(outcome: &'a Outcome, method: &str) -> Ending<'a> {
         // The dialect asks whether there is a use for a level.
         Outcome::Card(card) if method == methods::SET_LEVEL && !card.logs() => Ending {
             reason: Some("method_not_found".into()),
+            code: Some(codes::METHOD_NOT_FOUND),
             ..Ending::of(End::Invalid)
         },
         Outcome::Card(_) => Ending::of(End::Ok),
@@ -52,8 +53,8 @@ pub(super) fn with<'a>(outcome: &'a Outcome, method: &str) -> Ending<'a> {
     }
 }
 
-/// With a refusal or a failure of ours.
-pub(super) fn refused(error: &Error) -> Ending<'_> {
+/// With a refusal or a failure of ours, to a client of a revision with these features.
+pub(super) fn refused<'a>(error: &'a Error, features: &Features) -> Ending<'a> {
     let limit = if let Error::OverLimit(limited) = error {
         Some(&*limited.rule)
     } else {
@@ -61,6 +62,7 @@ pub(super) fn refused(error: &Error) -> Ending<'_> {
     };
     Ending {
         reason: Some(error.reason().into()),
+        code: error.code(features),
         limit,
         ..Ending::of(word(error))
     }

@@ -108,7 +108,8 @@ impl Wrap<Box<Call>> for Observe {
                 if let Some(status) = ended::status(&error) {
                     watched.of.trail.note(|facts| facts.status = Some(status));
                 }
-                watched.tell(ended::refused(&error));
+                let features = watched.of.caller.revision.features();
+                watched.tell(ended::refused(&error, features));
                 Err(error)
             }
         }

@@ -1,4 +1,5 @@
-//! The HTTP status of an upstream in the record of a call: its answer to that call, and to no other (SECURITY 8).
+//! What an upstream answered, in the record of a call: its HTTP status, of its answer to that call and to no other, and the code of its
+//! error (SECURITY 8).
 
 use serde_json::{Value, json};
 
@@ -67,5 +68,24 @@ pairings! {
             status => json!(status),
         });
         assert_eq!(ends, expected, "{told:#?}");
+    }
+}
+
+pairings! {
+    /// The error of a server goes on as it is, and its code is in the record as a number.
+    async fn the_code_of_a_servers_own_error_is_recorded_as_it_was_given(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", |_| {
+            Play::Error(r#"{"code":-12345,"message":"no"}"#.into())
+        });
+        let gateway = recording(directory.path(), &notes).start().await;
+        let client = pair.client(&gateway).await;
+        assert_eq!(client.call("notes_t", "{}").await.error()["code"], -12345);
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let [_, outcome] = &told[..] else { panic!("{told:#?}") };
+        assert_eq!(outcome["code"], -12345);
+        assert_eq!(outcome["outcome"], "protocol_error");
+        assert_eq!(outcome["bytes"]["out"], 0);
     }
 }

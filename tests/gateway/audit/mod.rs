@@ -154,6 +154,8 @@ pairings! {
         assert_eq!(hidden["definition"], *digest_of_tool("hidden"));
         assert_eq!(unknown["definition"], Value::Null);
         assert_eq!(unknown["reason"], "unknown_name");
+        assert_eq!(unknown["code"], -32602);
+        assert_eq!(seen["code"], Value::Null, "it was a tool's result: {seen}");
         assert_eq!(unknown["target"]["exposed"], "notes_nothing");
         assert!(!format!("{told:?}").contains("planted"));
     }
@@ -326,6 +328,7 @@ async fn a_level_that_nobody_has_a_use_for_is_recorded_as_refused_and_once() {
     };
     assert_eq!(record["outcome"], "invalid");
     assert_eq!(record["reason"], "method_not_found");
+    assert_eq!(record["code"], -32601);
     assert_eq!(record["call"], refused.error()["data"]["ref"], "{record}");
     let refused = events(directory.path()).into_iter();
     let refused: Vec<_> = refused

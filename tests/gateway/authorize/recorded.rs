@@ -1,5 +1,9 @@
 //! What the record of a call says of the approval that it went by (PRODUCT 9, SECURITY 8).
 
+use std::ops::ControlFlow;
+
+use usher::audit::query::{Filter, Order, query};
+
 use super::{MODERN, notes};
 use crate::{
     audit::{recording, records},
@@ -105,6 +109,14 @@ pairings! {
         }
         let left = told.iter().find(|record| record["stage"] == "decision");
         assert_eq!(left.unwrap()["approval"]["reference"], reference, "{told:#?}");
+        // And it is found by that.
+        let filter = Filter { call: reference.as_str().map(str::to_owned), ..Filter::default() };
+        let mut found = Vec::new();
+        query(directory.path(), &filter, Order::Oldest, |hit| {
+            found.push(hit.entry.call);
+            ControlFlow::Continue(())
+        }).unwrap();
+        assert_eq!(found, [left.unwrap()["call"].as_str().map(str::to_owned)]);
     }
 }
 
