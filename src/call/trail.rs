@@ -28,6 +28,8 @@ pub struct Origin {
     /// The method that the client used, where the call has another: a handshake asks what there is, and so does the setting of
     /// a log level.
     pub method: Option<&'static str>,
+    /// How long its params were, in bytes, where the call has none of them for the same cause.
+    pub params: Option<usize>,
     /// By which binding.
     pub listener: Listener,
     /// The trusted proxy that it came through: the peer of the connection, where the call's address is one that it told of.

@@ -335,7 +335,7 @@ impl Door {
         inbound: &Inbound,
         request: &RequestId,
         head: Option<&Head<'_>>,
-        method: Option<&'static str>,
+        other: Option<(&'static str, &Json)>,
     ) -> Trail {
         if !self.observed {
             return Trail::NONE;
@@ -353,7 +353,8 @@ impl Door {
         let (parent, state) = told.map_or((None, None), |(parent, state)| (Some(parent), state));
         Trail::of(Origin {
             request: Some(request.clone()),
-            method,
+            method: other.map(|(method, _)| method),
+            params: other.map(|(_, params)| params.len()),
             listener: if headers.is_some() {
                 Listener::Http
             } else {

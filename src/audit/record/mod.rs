@@ -152,9 +152,11 @@ pub(super) fn outcome(
     if facts.attempts > 1 {
         record.number("attempts", u64::from(facts.attempts));
     }
+    let taken = of.trail.origin().and_then(|origin| origin.params);
+    let taken = taken.unwrap_or(remembered.params.len());
     record.object("bytes", |bytes| {
         bytes
-            .number("in", remembered.params.len() as u64)
+            .number("in", taken as u64)
             .number("out", ending.bytes as u64);
     });
     record.plain("call", of.id);

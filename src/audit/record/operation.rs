@@ -72,7 +72,7 @@ pub struct Ending<'a> {
     pub code: Option<i64>,
     /// The configured rule or the bound that it met.
     pub limit: Option<&'a str>,
-    /// The bytes of its result.
+    /// The bytes of what is told in its result, without what the dialect words.
     pub bytes: usize,
     /// What was found in its content.
     pub findings: &'a [Arc<Finding>],

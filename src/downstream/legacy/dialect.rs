@@ -258,7 +258,7 @@ impl<'a> Legacy<'a> {
             inbound,
             &request.id,
             head.as_ref(),
-            Some(methods::INITIALIZE),
+            Some((methods::INITIALIZE, &params)),
         );
         let card = match self.card(&session, (inbound.address, trail)).await {
             Ok((card, _)) => card,
@@ -319,9 +319,8 @@ impl<'a> Legacy<'a> {
                     methods::SUBSCRIBE => methods::SUBSCRIBE,
                     _ => methods::SET_LEVEL,
                 };
-                let trail = self
-                    .door
-                    .trail(inbound, &request.id, Some(&head), Some(method));
+                let other = Some((method, &params));
+                let trail = self.door.trail(inbound, &request.id, Some(&head), other);
                 let address = inbound.address;
                 let answer = async move {
                     // It is in flight until it is answered.

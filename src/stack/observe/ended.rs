@@ -39,8 +39,20 @@ pub(super) fn with<'a>(outcome: &'a Outcome, method: &str) -> Ending<'a> {
             code: Some(codes::METHOD_NOT_FOUND),
             ..Ending::of(End::Invalid)
         },
-        Outcome::Card(_) => Ending::of(End::Ok),
-        Outcome::InputRequired(_) => Ending::of(End::InputRequired),
+        // It is asked for that alone, and answered with nothing.
+        Outcome::Card(_) if method == methods::SET_LEVEL => Ending {
+            bytes: Json::empty_object().len(),
+            ..Ending::of(End::Ok)
+        },
+        Outcome::Card(card) => Ending {
+            bytes: card.capabilities.len()
+                + card.instructions.as_ref().map_or(0, |text| text.len()),
+            ..Ending::of(End::Ok)
+        },
+        Outcome::InputRequired(required) => Ending {
+            bytes: required.requests.len(),
+            ..Ending::of(End::InputRequired)
+        },
         Outcome::Failed(error) => Ending {
             code: Some(error.code),
             ..Ending::of(End::ProtocolError)

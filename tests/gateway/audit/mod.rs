@@ -278,16 +278,18 @@ async fn what_a_session_asks_for_is_recorded_as_what_it_was_and_with_whence_it_c
         .telling();
     let gateway = recording(directory.path(), &notes).start().await;
     let meta = format!(r#"{{"_meta":{{"traceparent":"{PARENT}"}},"#);
-    let hello = format!(
-        r#"{{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{meta}"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
+    let params = format!(
+        r#"{meta}"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}"#
     );
+    let hello =
+        format!(r#"{{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{params}}}"#);
     let mut client = gateway.client(Revision::V2025_11_25).await;
     let session = client.session.take();
     assert_eq!(client.post(&hello, &[]).await.status, 200);
     client.session = session;
-    let level = format!(r#"{meta}"level":"warning"}}"#);
+    let asked = format!(r#"{meta}"level":"warning"}}"#);
     client
-        .ask("logging/setLevel", &level)
+        .ask("logging/setLevel", &asked)
         .id("7")
         .await
         .result();
@@ -299,12 +301,14 @@ async fn what_a_session_asks_for_is_recorded_as_what_it_was_and_with_whence_it_c
     let told = records(directory.path(), "initialize");
     assert_eq!(told.len(), 2);
     let level = records(directory.path(), "logging/setLevel");
-    for (record, request) in [(&told[1], "\"hello\""), (&level[0], "7")] {
+    for (record, request, params) in [(&told[1], "\"hello\"", params), (&level[0], "7", asked)] {
         assert_eq!(record["stage"], "both");
         assert_eq!(record["outcome"], "ok");
         assert_eq!(record["listener"], "http");
         assert_eq!(record["address"], "127.0.0.1", "{record}");
         assert_eq!(record["request"], request, "{record}");
+        assert_eq!(record["bytes"]["in"], params.len(), "{record}");
+        assert!(record["bytes"]["out"].as_u64() > Some(0), "{record}");
         assert!(
             record
                 .to_string()

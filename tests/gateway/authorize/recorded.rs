@@ -144,6 +144,8 @@ pairings! {
         let ends: Vec<_> = whole.iter().map(ended).collect();
         assert_eq!(ends, ["input_required", "approval_declined", "input_required", "approval_unavailable"], "{told:#?}");
         for record in whole {
+            let asks = record["outcome"] == "input_required";
+            assert_eq!(record["bytes"]["out"].as_u64() > Some(0), asks, "{record}");
             for member in ["policies", "policy", "definition"] {
                 assert!(!left[member].is_null(), "{left}");
                 assert_eq!(record[member], left[member], "{member} of {record}");
