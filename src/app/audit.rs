@@ -8,12 +8,11 @@ use super::HomeError;
 use crate::{
     audit::{
         home::{Home, default_directory},
-        journal::{Journal, Kind},
+        journal::Journal,
     },
     call,
     config::{self, Loaded, Plan},
     findings::{Direction, Finding, Findings},
-    protocol::UpstreamId,
     sanitize::{Sanitizer, Scrubber},
     tasks::Tasks,
 };
@@ -86,21 +85,9 @@ pub(super) fn digest(loaded: &Loaded) -> String {
 pub(super) fn note_definitions(findings: &Findings, journal: &Journal) {
     let journal = journal.clone();
     findings.listen(Box::new(move |finding: &Finding| {
-        if finding.direction != Direction::Definitions {
-            return;
+        if finding.direction == Direction::Definitions {
+            journal.defined(finding);
         }
-        journal.note(Kind::Quarantine, |detail| {
-            detail
-                .text("action", finding.action.word())
-                .text("class", finding.kind)
-                .maybe("item", finding.item.as_deref())
-                .text("place", &finding.place)
-                .text("rule", &finding.rule)
-                .maybe(
-                    "upstream",
-                    finding.upstream.as_ref().map(UpstreamId::as_str),
-                );
-        });
     }));
 }
 

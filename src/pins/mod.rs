@@ -16,6 +16,7 @@ mod record;
 mod store;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -23,6 +24,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
+
+use tokio::time::Instant;
 
 use crate::{
     findings::{Action, Direction, Finding, Findings},
@@ -37,7 +40,8 @@ pub use record::{Pin, Record, State};
 pub use store::{Locked, Store, StoreError};
 
 use known::Known;
-use record::{BEYOND, Event, Now};
+use record::{BEYOND, Event, HELD, Now};
+use told::{How, Told};
 
 /// What becomes of definitions that change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,6 +129,8 @@ struct Book {
     full: bool,
     /// Raw definitions that were digested before.
     digested: HashMap<Json, Known>,
+    /// What of it was logged lately.
+    told: Told,
 }
 
 /// A record that cannot be read.
@@ -200,9 +206,10 @@ impl Ledger {
             }
             let (changed, events) = record.update(&now, !quarantine);
             book.unsaved |= changed;
+            book.told.end(upstream, Instant::now());
             for event in events {
                 if event.rule != BEYOND || !std::mem::replace(&mut book.full, true) {
-                    self.note(upstream, mode, &event);
+                    self.note(upstream, mode, &event, &mut book.told);
                 }
             }
         }
@@ -249,6 +256,10 @@ impl Ledger {
     /// Of those of which somebody approved something that is under quarantine, `approved` is told before anything is judged by it:
     /// a refresh may come at any moment. The books are held meanwhile: it must not ask the ledger, nor take long.
     pub fn keep(&self, approved: impl Fn(&UpstreamId)) -> Vec<UpstreamId> {
+        let now = Instant::now();
+        for (id, book) in &mut *self.books() {
+            book.told.end(id, now);
+        }
         let Some(store) = &self.store else {
             return Vec::new();
         };
@@ -358,23 +369,36 @@ impl Ledger {
         Unreadable { why, last }
     }
 
-    fn note(&self, id: &UpstreamId, mode: Mode, event: &Event) {
+    fn note(&self, id: &UpstreamId, mode: Mode, event: &Event, told: &mut Told) {
         let (action, word) = match mode {
             Mode::Quarantine => (Action::Quarantine, "quarantine"),
             Mode::Watch | Mode::Off => (Action::Flag, "watch"),
         };
-        let item = &*event.name.escape_debug().to_string();
-        let kind = if event.rule == "held" {
-            tracing::warn!(upstream = %id, kind = event.kind, item, "a definition may be an attempt on the model, and is held until somebody approves it");
+        let item = || event.name.escape_debug().to_string();
+        let kind = if event.rule == HELD {
             "definition_held"
-        } else if event.rule == BEYOND {
-            tracing::error!(upstream = %id, kind = event.kind, item, action = word, "a server offers more definitions than are pinned, this one and maybe more; approve what is gone to make room, or stop the gateway and move the record away to begin anew");
-            "definition_changed"
         } else {
-            metrics::instruments().changed(id.as_str(), word);
-            tracing::warn!(upstream = %id, kind = event.kind, item, what = event.rule, action = word, "a definition is not what was pinned");
             "definition_changed"
         };
+        if event.rule == BEYOND {
+            tracing::error!(upstream = %id, kind = event.kind, item = item(), action = word, "a server offers more definitions than are pinned, this one and maybe more; approve what is gone to make room, or stop the gateway and move the record away to begin anew");
+        } else {
+            if event.rule != HELD {
+                metrics::instruments().changed(id.as_str(), word);
+            }
+            match told.add(event.rule, Instant::now()) {
+                How::Alone if event.rule == HELD => {
+                    tracing::warn!(upstream = %id, kind = event.kind, item = item(), "a definition may be an attempt on the model, and is held until somebody approves it");
+                }
+                How::Alone => {
+                    tracing::warn!(upstream = %id, kind = event.kind, item = item(), what = event.rule, action = word, "a definition is not what was pinned");
+                }
+                How::Begins => {
+                    tracing::warn!(upstream = %id, action = word, "more than a hundred definitions are not what was pinned: the others of this minute are counted, and told when it is over; `usher pins status` shows each");
+                }
+                How::Counted => {}
+            }
+        }
         self.findings.note(Finding {
             kind,
             rule: event.rule.into(),
@@ -392,6 +416,15 @@ impl Ledger {
 
     fn books(&self) -> MutexGuard<'_, HashMap<UpstreamId, Book>> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    /// Logs what was only counted in a minute that is over.
+    fn end(&mut self, id: &UpstreamId, now: Instant) {
+        if let Some((count, what)) = self.over(now) {
+            tracing::warn!(upstream = %id, count, what, "more definitions were not what was pinned than were told one by one");
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) const PINS: usize = 64_000;
 const LEFT: usize = 4_000;
 /// The most bytes of what definitions are called, and what is noted beside them: written down, six times that at most.
 const NAMES: usize = 12 << 20;
+/// Held for what it may be: the rule of an event.
+pub(super) const HELD: &str = "held";
 /// Beyond the bounds: the rule of an event.
 pub(super) const BEYOND: &str = "beyond";
 /// The most items that are gone and still remembered; those gone longest go first.
@@ -98,7 +100,7 @@ pub(super) struct Now {
 pub(super) struct Event {
     pub(super) kind: &'static str,
     pub(super) name: Arc<str>,
-    /// `changed`, `new`, `renamed`, `held`, [`BEYOND`].
+    /// `changed`, `new`, `renamed`, [`HELD`], [`BEYOND`].
     pub(super) rule: &'static str,
 }
 
@@ -276,7 +278,7 @@ impl Record {
             (Pin { like, ..unapproved }, Some(rule))
         } else if let Some(why) = now.doubts.get(key) {
             let held = Some(why.clone());
-            (Pin { held, ..unapproved }, Some("held"))
+            (Pin { held, ..unapproved }, Some(HELD))
         } else {
             (Pin::approved(known), None)
         }

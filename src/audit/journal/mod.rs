@@ -4,6 +4,7 @@
 //! that nobody fills the log or hides in it by being refused often (SECURITY 8); memory is bounded. Deliberately absent: calls,
 //! which have records of their own.
 
+mod defined;
 mod tally;
 
 #[cfg(test)]
@@ -23,11 +24,12 @@ use super::{
     canonical::{Object, handed},
     recorder::{Recorder, Weight},
 };
-use crate::call::CallId;
+use crate::{call::CallId, findings::Finding, protocol::UpstreamId};
 
 pub use super::kind::Kind;
 pub use tally::Refused;
 
+use defined::{Definitions, Rest, SORTS};
 use tally::{Episodes, Failed, Failures, Measure, REFS, Step};
 
 /// How often [`Journal::keep`] looks for what has ended.
@@ -46,6 +48,7 @@ struct Shared {
 struct Counts {
     failures: Failures,
     messages: Failures,
+    definitions: Definitions,
     episodes: Episodes,
 }
 
@@ -54,6 +57,7 @@ impl Default for Counts {
         Self {
             failures: Failures::new(Measure::AUTHENTICATION),
             messages: Failures::new(Measure::MESSAGES),
+            definitions: Definitions::default(),
             episodes: Episodes::default(),
         }
     }
@@ -124,6 +128,30 @@ impl Journal {
         }
     }
 
+    /// Something was found in a definition. The first hundred of an upstream in a minute are noted each, and the first ten of each
+    /// sort, the others of that minute together when it is over: a server may offer thousands under new names as often as it is asked.
+    pub fn defined(&self, finding: &Finding) {
+        let Some(shared) = &self.0 else { return };
+        let step = shared.counts().definitions.add(finding, Instant::now());
+        if let Some(rest) = &step.before {
+            shared.rest(rest);
+        }
+        if step.alone {
+            shared.note(Kind::Quarantine, Weight::Fact, |detail| {
+                detail
+                    .text("action", finding.action.word())
+                    .text("class", finding.kind)
+                    .maybe("item", finding.item.as_deref())
+                    .text("place", &finding.place)
+                    .text("rule", &finding.rule)
+                    .maybe(
+                        "upstream",
+                        finding.upstream.as_ref().map(UpstreamId::as_str),
+                    );
+            });
+        }
+    }
+
     /// A limit of this name refused something, or something was shed for the lack of this capacity. The first refusal begins an
     /// episode, which ends when there was none for a minute; both are noted, the end with its count.
     pub fn exceeded(&self, kind: Kind, name: &str) {
@@ -180,11 +208,12 @@ impl Shared {
 
     fn sweep(&self, ending: bool) {
         let now = Instant::now();
-        let (failures, messages, episodes) = {
+        let (failures, messages, definitions, episodes) = {
             let mut counts = self.counts();
             (
                 counts.failures.sweep(now, ending),
                 counts.messages.sweep(now, ending),
+                counts.definitions.sweep(now, ending),
                 counts.episodes.sweep(now, ending),
             )
         };
@@ -193,6 +222,9 @@ impl Shared {
         }
         for failed in messages {
             self.failed(Kind::Refused, &failed);
+        }
+        for rest in definitions {
+            self.rest(&rest);
         }
         for (kind, name, step) in episodes {
             self.episode(kind, &name, &step);
@@ -217,6 +249,21 @@ impl Shared {
                 detail.texts("refs", refs.iter().map(String::as_str), REFS);
             }
             detail.number("seconds", failed.over.as_secs());
+        });
+    }
+
+    fn rest(&self, rest: &Rest) {
+        self.note(Kind::Quarantine, Weight::Fact, |detail| {
+            detail
+                .number("count", rest.count)
+                .objects("found", &rest.sorts, SORTS, |told, (sort, count)| {
+                    told.text("action", sort.action.word())
+                        .text("class", sort.class)
+                        .number("count", *count)
+                        .text("rule", &sort.rule);
+                })
+                .number("seconds", rest.over.as_secs())
+                .maybe("upstream", rest.upstream.as_ref().map(UpstreamId::as_str));
         });
     }
 

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::Kind;
 use crate::call::CallId;
 
-/// How long failures of one address are counted together.
-const WINDOW: Duration = Duration::from_secs(60);
+/// How long failures of one address are counted together, and findings of one upstream.
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
 /// How many of them in a window are told one by one.
 const SINGLE: u64 = 10;
 /// How much is told of failures.

@@ -18,6 +18,7 @@ use crate::{
         },
         recorder::{Bounds, Durability, Keeper},
     },
+    findings::{Action, Direction},
     tasks::Tasks,
 };
 
@@ -289,4 +290,64 @@ async fn strangers_fill_no_memory_while_nothing_can_be_written_and_all_of_them_a
         count.split_once(',')?.0.parse::<usize>().ok()
     });
     assert_eq!(there.concat().len() + lost.sum::<usize>(), 500);
+}
+
+fn found(upstream: &str, class: &'static str, rule: &str) -> Finding {
+    Finding {
+        kind: class,
+        rule: rule.into(),
+        action: Action::Flag,
+        direction: Direction::Definitions,
+        place: "/tools".into(),
+        length: 0,
+        digest: None,
+        upstream: UpstreamId::parse(upstream),
+        item: Some("t".into()),
+        call: None,
+        at: SystemTime::UNIX_EPOCH,
+    }
+}
+
+/// One server that offers thousands of definitions anew each second does not fill the log, and hides nothing of another.
+#[tokio::test(start_paused = true)]
+async fn definitions_are_told_one_by_one_a_hundred_times_a_minute_and_then_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, keeper) = journal(directory.path());
+    let tasks = Tasks::new();
+    tasks.spawn_orderly(journal.clone().keep(tasks.token().clone()));
+    for _ in 0..30 {
+        for _ in 0..900 {
+            journal.defined(&found("evil", "definition_changed", "new"));
+        }
+        for _ in 0..90 {
+            journal.defined(&found("evil", "injection", "override"));
+        }
+        advance(Duration::from_secs(1)).await;
+    }
+    journal.defined(&found("good", "definition_changed", "changed"));
+    advance(Duration::from_secs(36)).await;
+    tokio::task::yield_now().await;
+    let told = written(&journal, directory.path(), Kind::Quarantine);
+    assert_eq!(told.len(), 100 + 10 + 1 + 1);
+    let single = |upstream: &str, rule: &str| {
+        format!(
+            r#"{{"action":"flag","class":"definition_changed","item":"t","place":"/tools","rule":"{rule}","upstream":"{upstream}"}}"#
+        )
+    };
+    assert!(told[..100].iter().all(|it| *it == single("evil", "new")));
+    let hidden = single("evil", "override").replace("definition_changed", "injection");
+    assert!(told[100..110].iter().all(|it| *it == hidden));
+    assert_eq!(told[110], single("good", "changed"));
+    let rest = r#"{"count":29590,"found":[{"action":"flag","class":"definition_changed","count":26900,"rule":"new"},{"action":"flag","class":"injection","count":2690,"rule":"override"}],"seconds":6"#;
+    assert!(told[111].starts_with(rest), "{}", told[111]);
+    assert!(told[111].ends_with(r#","upstream":"evil"}"#));
+    // The minute after begins anew, and what is not over at the end is told.
+    for _ in 0..102 {
+        journal.defined(&found("evil", "definition_changed", "new"));
+    }
+    tasks.finish().await;
+    let told = written(&journal, directory.path(), Kind::Quarantine);
+    assert_eq!(told.len(), 112 + 100 + 1);
+    assert!(told[212].starts_with(r#"{"count":2,"#), "{}", told[212]);
+    drop(keeper);
 }
