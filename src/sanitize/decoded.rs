@@ -1,5 +1,5 @@
 //! Decoded forms of what a text holds encoded or disguised, which may be what a rule looks for.
-//! A form is Base64, hexadecimal, percent form, `\u` escapes, or look-alike letters.
+//! A form is Base64, hexadecimal, percent form, `\u` escapes, look-alike letters, or letters between which something is not seen.
 //!
 //! Guarantees: linear in the text; text that holds no such form costs nothing beside the pass that all detectors share.
 //! Deliberately absent: what cannot be seen in a run of its own alphabet, such as Base64 of fewer than 20 characters, or in
@@ -11,7 +11,7 @@ use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
-    hidden::may_be_unseen,
+    hidden::{KEY, may_be_unseen},
     readable::{self, Stretches, TEXT, is_text, is_written},
     survey::{BLOCK, Encoded, Form, Found, KEEP, Marks, Survey, all_places, bits, places},
     tail::SEAM,
@@ -65,7 +65,7 @@ impl Decoded {
         tokens(bytes, &survey.unicode, is_unicode_escape, |token| {
             self.escapes(text, token);
         });
-        self.letters(text, &survey.forms);
+        self.letters(text, survey);
     }
 
     /// The piece of the source that a place here was decoded from.
@@ -287,11 +287,12 @@ impl Decoded {
         self.add_escaped(&plain, &token);
     }
 
-    /// Letters and digits in forms that read as others: full width, mathematical, circled (NFKC).
-    fn letters(&mut self, text: &str, forms: &[Found]) {
+    /// Letters and digits in forms that read as others: full width, mathematical, circled (NFKC), or on keys. What is not seen behind
+    /// one of ASCII may be in its place, as a mark beside a dash or a selector before a key is, and splits nothing all the same.
+    fn letters(&mut self, text: &str, survey: &Survey) {
         let mut from = 0;
-        for at in all_places(forms) {
-            if at < from || !is_other_form(&text.as_bytes()[at..]) {
+        for at in rising(all_places(&survey.forms), all_places(&survey.hidden)) {
+            if at < from || !is_other_form(&text.as_bytes()[at..]) && !is_unseen_in_word(text, at) {
                 continue;
             }
             let part = |character: &char| {
@@ -299,6 +300,7 @@ impl Decoded {
                     || matches!(character, '_' | '-' | '+' | '/' | '=' | '.' | ':')
                     || matches!(character, '＿' | '－' | '＋' | '／' | '＝' | '．' | '：')
                     || is_other_form(character.encode_utf8(&mut [0; 4]).as_bytes())
+                    || may_be_unseen(*character)
             };
             let farthest = text.floor_char_boundary(from.saturating_sub(AGAIN));
             let before = text[farthest..at].chars().rev();
@@ -308,9 +310,18 @@ impl Decoded {
             let end = at + after.map(char::len_utf8).sum::<usize>();
             looked(end - start);
             from = end;
-            if end - start >= TEXT {
-                let plain: String = text[start..end].nfkc().collect();
-                self.add(&plain, &(start..end));
+            // What is not seen beside it splits nothing, and is left alone.
+            let piece = text[start..end].trim_start_matches(may_be_unseen);
+            let start = end - piece.len();
+            let piece = piece.trim_end_matches(may_be_unseen);
+            if piece.len() < TEXT {
+                continue;
+            }
+            let seen = piece.chars();
+            let seen = seen.filter(|character| *character != KEY && !may_be_unseen(*character));
+            let plain: String = seen.nfkc().collect();
+            if plain != piece {
+                self.add(&plain, &(start..start + piece.len()));
             }
         }
     }
@@ -414,13 +425,34 @@ fn is_unicode_escape(rest: &[u8]) -> bool {
     matches!(rest, [b'u', digits @ ..] if digits.len() >= 4 && digits[..4].iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Whether a text begins with a letter or digit in another form.
+/// The places of both, which rise.
+fn rising(
+    one: impl Iterator<Item = usize>,
+    other: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = usize> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some(first), Some(second)) if second < first => other.next(),
+        (Some(_), _) => one.next(),
+        (None, _) => other.next(),
+    })
+}
+
+/// Whether what is not seen stands at this place behind a letter, a digit or a sign of ASCII that may be of a secret.
+fn is_unseen_in_word(text: &str, at: usize) -> bool {
+    let before = text.as_bytes()[..at].last();
+    before.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_-+/=.:".contains(byte))
+        && text[at..].chars().next().is_some_and(may_be_unseen)
+}
+
+/// Whether a text begins with a letter or digit in another form, or with the key around one.
 const fn is_other_form(text: &[u8]) -> bool {
     matches!(
         text,
         [0xEF, 0xBC, 0x90..=0x99 | 0xA1..=0xBA, ..]
             | [0xEF, 0xBD, 0x81..=0x9A, ..]
             | [0xF0, 0x9D, 0x90..=0x9F, ..]
+            | [0xE2, 0x83, 0xA3, ..]
             | [0xE2, 0x92, 0xB6..=0xBF, ..]
             | [0xE2, 0x93, 0x80..=0xA9, ..]
     )

@@ -20,6 +20,8 @@ mod tests;
 
 use std::{ops::Range, sync::Arc};
 
+pub(super) use self::tables::KEY;
+
 use self::tables::Kind;
 
 use super::{Class, Detector, Hit, Survey};

@@ -46,11 +46,8 @@ fn usual(text: &[u8], at: usize) -> Option<usize> {
     let (length, stays) = match rest {
         [0xEF, 0xB8, 0x8F, 0xE2, 0x80, 0x8D, then @ ..] => (6, picture && is_picture(then)),
         [0xEF, 0xB8, 0x8F, ..] => {
-            // Digits that are keys, and U+2100 to U+27FF.
-            let varies = matches!(
-                before,
-                [.., b'#' | b'*' | b'0'..=b'9'] | [.., 0xE2, 0x84..=0x9F, _]
-            );
+            // U+2100 to U+27FF.
+            let varies = matches!(before, [.., 0xE2, 0x84..=0x9F, _]);
             (3, picture || varies)
         }
         [0xE2, 0x80, 0x8D, then @ ..] => (3, picture && is_picture(then)),
@@ -318,7 +315,9 @@ impl Others {
         };
         match (kind, self.count, self.second) {
             (Kind::Joiner, 1, _) => joins(ch, left, right),
-            (Kind::Variation, 1, _) => at == start && tables::varies(left, ch),
+            (Kind::Variation, 1, _) => {
+                at == start && (tables::varies(left, ch) || tables::keyed(left, ch, right))
+            }
             (Kind::Variation, 2, Some('\u{200D}')) => {
                 at == start
                     && tables::varies(left, ch)

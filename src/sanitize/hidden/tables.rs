@@ -129,14 +129,24 @@ pub(super) fn pictograph(ch: char) -> bool {
         | '\u{1F201}'..='\u{1FAFF}' | '\u{1FC00}'..='\u{1FFFD}')
 }
 
-/// Whether the variation selector may follow `base`.
+/// The key that is drawn around what stands before it.
+pub(in crate::sanitize) const KEY: char = '\u{20E3}';
+
+/// Whether the selector stands between a digit or sign and the key around it. Without a key it says nothing: nobody sees whether it is
+/// there, and between the digits of a secret it would split that for whoever looks.
+pub(super) fn keyed(base: char, selector: char, next: Option<char>) -> bool {
+    matches!(base, '#' | '*' | '0'..='9')
+        && matches!(selector, '\u{FE0E}' | '\u{FE0F}')
+        && next == Some(KEY)
+}
+
+/// Whether the variation selector may follow `base`, whatever stands behind. A letter of a flag has one form.
 pub(super) fn varies(base: char, selector: char) -> bool {
     match selector {
         // Text or emoji.
         '\u{FE0E}' | '\u{FE0F}' => {
-            matches!(base, '#' | '*' | '0'..='9' | '\u{2000}'..='\u{200A}' | '\u{2010}'..='\u{2027}'
-                | '\u{2030}'..='\u{205E}' | '\u{2100}'..='\u{27FF}' | '\u{2900}'..='\u{2BFF}'
-                | '\u{3000}'..='\u{303F}' | '\u{3200}'..='\u{32FF}' | '\u{1F100}'..='\u{1F1FF}')
+            matches!(base, '\u{2000}'..='\u{200A}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205E}'
+                | '\u{2100}'..='\u{27FF}' | '\u{2900}'..='\u{2BFF}' | '\u{3000}'..='\u{303F}' | '\u{3200}'..='\u{32FF}')
                 || pictograph(base)
         }
         '\u{FE00}'..='\u{FE02}' if ideograph(base) => true,

@@ -59,9 +59,8 @@ pub(super) fn in_place<S: Simd>([first, second, third]: [Marks<S>; 3], suspects:
     let three = first.is(0xE2);
     let joiner = bits(three & second.is(0x80) & third.is(0x8D));
     let non_joiner = bits(three & second.is(0x80) & third.is(0x8C));
-    // U+2100 to U+27FF, and digits that are keys.
+    // U+2100 to U+27FF.
     let symbol = bits(three & second.within(0x84, 28));
-    let key = bits(first.within(b'0', 10) | first.is(b'#') | first.is(b'*'));
     let arabic = bits(first.within(0xD8, 4)) & !suspects;
 
     let behind_picture = picture << 4;
@@ -69,18 +68,18 @@ pub(super) fn in_place<S: Simd>([first, second, third]: [Marks<S>; 3], suspects:
     let nothing_beside = !(suspects >> 3) & u64::MAX >> 3;
     let joins = joiner & behind_picture & picture >> 3;
     let varies_and_joins = selector & behind_picture & joiner >> 3 & picture >> 6;
-    let varies = selector & (behind_picture | symbol << 3 | key << 1) & nothing_beside;
+    let varies = selector & (behind_picture | symbol << 3) & nothing_beside;
     let parts = non_joiner & arabic << 2 & nothing_beside;
     joins | varies_and_joins | varies_and_joins << 3 | varies | parts
 }
 
 /// One bit for each byte of a block, given with what stands one and two bytes farther on: set where a letter or digit in another
-/// form may begin, by its first two bytes.
+/// form may begin, or a key around one, by its first two bytes.
 #[inline(always)]
 pub(super) fn forms<S: Simd>([first, second, _]: [Marks<S>; 3]) -> u64 {
     bits(
         first.is(0xEF) & second.with(1).is(0xBD)
             | first.is(0xF0) & second.is(0x9D)
-            | first.is(0xE2) & (second.is(0x92) | second.is(0x93)),
+            | first.is(0xE2) & (second.is(0x83) | second.is(0x92) | second.is(0x93)),
     )
 }

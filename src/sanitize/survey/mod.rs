@@ -59,7 +59,7 @@ pub struct Survey {
     pub(super) percent: Vec<Found>,
     /// A backslash and `u`.
     pub(super) unicode: Vec<Found>,
-    /// Where letters and digits in other forms may begin, by their first bytes.
+    /// Where letters and digits in other forms may begin, and keys around them, by their first bytes.
     pub(super) forms: Vec<Found>,
     /// Where the strings begin that the text is made of, in rising order, as far as anybody has told: what Markdown has at the
     /// beginning of a line may stand there, too.

@@ -129,3 +129,72 @@ fn a_text_in_base64_may_hide_another_that_begins_within_it() {
     // What comes before it makes text of the whole.
     assert!(is_found(&format!("Qz{number}")));
 }
+
+/// SECURITY 7: hidden characters go before other rules run, and those that have a place split nothing either.
+#[test]
+fn what_is_not_seen_between_the_letters_of_a_secret_does_not_hide_it() {
+    const HELD: &str = "sk-own-Zq8Xv3Lw9Rt2Yp7Nb4Kc";
+    const ACCESS: &str = "AKIAQYLPMN5HHHFPZAM2";
+    let own = OwnCredentials::new();
+    own.hold([HELD]);
+    let sanitizer = Sanitizer::standard(Rules::default(), Findings::new(), own);
+    let actions = Actions::default();
+    let told = |text: &str, direction| {
+        let subject = Subject::new(direction, &actions);
+        match sanitizer.look(&Json::string(text), &subject) {
+            Verdict::Clean | Verdict::Flagged(_) => text.to_owned(),
+            Verdict::Changed(value, _) => value.root().as_str().unwrap().into_owned(),
+            Verdict::Blocked(_) => "blocked".to_owned(),
+        }
+    };
+    let behind_digits = |secret: &str, what: &str| -> String {
+        let all = secret.chars();
+        all.map(|ch| {
+            let what = if ch.is_ascii_digit() { what } else { "" };
+            format!("{ch}{what}")
+        })
+        .collect()
+    };
+    for what in [
+        "\u{FE0F}",
+        "\u{FE0E}",
+        "\u{FE0F}\u{20E3}",
+        "\u{FE0E}\u{20E3}",
+        "\u{20E3}",
+    ] {
+        for secret in [HELD, ACCESS] {
+            let text = format!("use {} now", behind_digits(secret, what));
+            let redacted = told(&text, Direction::Results);
+            assert!(redacted.starts_with("use [redacted:"), "{text}: {redacted}");
+            assert!(redacted.ends_with("] now"), "{text}: {redacted}");
+            assert_eq!(told(&text, Direction::Arguments), "blocked", "{text}");
+        }
+    }
+    // Each of these has a place in a text that is written from right to left.
+    for split in [
+        HELD.replace("-own", "\u{200E}-own"),
+        HELD.replace("-own", "-\u{2066}own\u{2069}"),
+        HELD.replace("sk-", "sk\u{200F}-"),
+    ] {
+        let text = format!("\u{5D4}\u{5E0}\u{5D4} {split} .");
+        let redacted = told(&text, Direction::Results);
+        assert!(redacted.contains("[redacted:"), "{text}: {redacted}");
+        assert_eq!(told(&text, Direction::Arguments), "blocked", "{text}");
+    }
+}
+
+#[test]
+fn keys_and_marks_in_ordinary_text_stay_as_they_are() {
+    let sanitizer = Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
+    let actions = Actions::default();
+    for text in [
+        "1\u{FE0F}\u{20E3} Install 2\u{FE0F}\u{20E3} Run 3\u{FE0F}\u{20E3}4\u{FE0F}\u{20E3}5\u{FE0F}\u{20E3} done",
+        "\u{7B2C}1\u{FE0F}\u{20E3}\u{6B65}, Step2\u{FE0F}\u{20E3}: #\u{FE0F}\u{20E3} and *\u{FE0F}\u{20E3}, \u{1F1E9}\u{1F1EA}",
+        "\u{5DE}\u{5D7}\u{5D9}\u{5E8}: 050\u{200E}-1234567 \u{2066}Kubernetes\u{2069}, \u{6CC}API-Server\u{200C}\u{647}\u{627}",
+        "Donau\u{AD}dampf\u{AD}schiff\u{AD}fahrt",
+    ] {
+        let subject = Subject::new(Direction::Results, &actions);
+        let verdict = sanitizer.look(&Json::string(text), &subject);
+        assert!(matches!(verdict, Verdict::Clean), "{text}: {verdict:?}");
+    }
+}
