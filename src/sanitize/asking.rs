@@ -338,6 +338,10 @@ mod tests {
             "card-number",
             "clientSecret",
             "pin",
+            "Passwort",
+            "contraseña",
+            "mot_de_passe",
+            "密码",
         ] {
             let place = format!("secret_field /*/*/requestedSchema/properties/{name}");
             assert_eq!(form(name, r#"{"type":"string"}"#), Some(place), "{name}");

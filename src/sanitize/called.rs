@@ -1,7 +1,10 @@
 //! What a secret is called, in names of fields, variables and parameters, in titles, and in what describes a field.
 //!
 //! Guarantees: linear in the name; letters that look like Latin ones are read as those, and digits as the letters that they
-//! stand for. Deliberately absent: other languages than English, and any look at values.
+//! stand for. Of other languages than English the words for a password are known, and of what describes a field in one nothing but
+//! those. Deliberately absent: any look at values.
+
+use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::skeleton;
@@ -45,6 +48,52 @@ const PHRASES: [&str; 11] = [
 ];
 /// What only a secret is called by wherever it stands: in a longer word, or taken apart.
 const ANYWHERE: [&str; 4] = ["password", "passwd", "passphrase", "passcode"];
+/// Words of other languages that only a secret is called by wherever they stand, as those who write without spaces put them between
+/// others, and others make one word of several.
+const ABROAD: [&str; 27] = [
+    // German, Dutch
+    "passwort",
+    "passwörter",
+    "kennwort",
+    "geheimzahl",
+    "wachtwoord",
+    // French
+    "mot de passe",
+    "mots de passe",
+    "code confidentiel",
+    // Spanish, Portuguese
+    "contraseña",
+    "palavra-passe",
+    // Russian, in all its cases
+    "парол",
+    // Chinese, Japanese, Korean
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "暗証番号",
+    "비밀번호",
+    // Arabic, Persian, Hebrew
+    "كلمة المرور",
+    "كلمات المرور",
+    "كلمة السر",
+    "الرقم السري",
+    "رمز عبور",
+    "گذرواژه",
+    "סיסמה",
+    "סיסמא",
+    // Hindi
+    "पासवर्ड",
+    "पिन कोड",
+];
+/// The same as whole words: longer ones mean other things.
+const ABROAD_ALONE: [&str; 7] = [
+    // Portuguese
+    "senha", "senhas", // Polish
+    "hasło", "haslo", // Turkish
+    "şifre", "sifre", // Korean
+    "암호",
+];
 /// Words that only a secret is called by where a field is described, too; others there may be of anything.
 const SPOKEN: [&str; 6] = ["otp", "totp", "cvv", "cvc", "cvv2", "ssn"];
 /// As many letters a word has at least of which others may stand with a number behind: `password1`, but not `pin1`.
@@ -61,6 +110,29 @@ pub(super) fn is_secret(name: &str) -> bool {
     words.split(' ').any(is_one)
         || PHRASES.iter().any(|phrase| holds(&words, phrase).is_some())
         || is_written_together(&words)
+        || is_abroad(&words)
+}
+
+/// Whether one of another language is in these words.
+fn is_abroad(words: &str) -> bool {
+    let joined = together(words);
+    let anywhere = |name: &String| joined.contains(&**name);
+    let alone = |name: &String| holds(words, name).is_some();
+    READ[0].iter().any(anywhere) || READ[1].iter().any(alone)
+}
+
+/// [`ABROAD`] and [`ABROAD_ALONE`], read as names are.
+static READ: LazyLock<[Vec<String>; 2]> = LazyLock::new(|| {
+    let anywhere = ABROAD.into_iter().map(|name| together(&words(name)));
+    [
+        anywhere.collect(),
+        ABROAD_ALONE.into_iter().map(words).collect(),
+    ]
+});
+
+/// Words without what stands between them.
+fn together(words: &str) -> String {
+    lettered(words).replace(' ', "")
 }
 
 /// Whether what describes a field says that a secret is its value: `Your account password`, and not `Where to send the link
@@ -88,6 +160,11 @@ pub(super) fn is_asked_for(description: &str) -> bool {
     } else {
         words(description)
     };
+    // How a sentence of another language goes on is not known here.
+    let joined = together(&words);
+    if READ.iter().flatten().any(|name| *name == joined) {
+        return true;
+    }
     let first = |names: &[&str]| {
         let found = names
             .iter()
@@ -219,6 +296,35 @@ mod tests {
             "pass\u{200B}word",
             "API key",
             "Your API key (optional)",
+            "Passwort",
+            "benutzerPasswort",
+            "Neues Kennwort",
+            "contraseña",
+            "contrasen\u{303}a",
+            "CONTRASEÑA_NUEVA",
+            "mot_de_passe",
+            "motDePasse",
+            "Votre mot de passe",
+            "senha",
+            "Palavra-passe",
+            "hasło",
+            "HASŁO",
+            "haslo",
+            "Wachtwoord",
+            "Şifre",
+            "пароль",
+            "ПАРОЛЬ",
+            "Введите пароль",
+            "密码",
+            "请输入您的密码",
+            "パスワード",
+            "暗証番号",
+            "비밀번호",
+            "암호",
+            "كلمة المرور",
+            "رمز عبور",
+            "סיסמה",
+            "पासवर्ड",
         ] {
             assert!(is_secret(name), "{name}");
         }
@@ -237,9 +343,18 @@ mod tests {
             "compass word",
             "compass",
             "monkey",
-            "пароль",
             "字",
             "cvcs",
+            // Words that only look like those of other languages.
+            "desenhar",
+            "motif de passage",
+            "mot",
+            "contraste",
+            "chiffre",
+            "암호화",
+            "暗号",
+            "пар",
+            "wort",
         ] {
             assert!(!is_secret(name), "{name}");
         }
@@ -264,6 +379,9 @@ mod tests {
             "The OTP account password",
             "Your e-mail/username and password",
             "/ Your password",
+            "Passwort",
+            "Mot de passe :",
+            "密码",
         ] {
             assert!(is_asked_for(asks), "{asks}");
         }
@@ -282,6 +400,7 @@ mod tests {
             "The OTP provider",
             "Where to send the code/password",
             "Your user/role, never a password",
+            "Wohin der Link geht, mit dem Sie Ihr Passwort zurücksetzen",
         ] {
             assert!(!is_asked_for(speaks), "{speaks}");
         }
