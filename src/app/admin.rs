@@ -20,7 +20,7 @@ use crate::{
     audit::{
         Auditor,
         canonical::Object,
-        journal::{Journal, Kind, Refused},
+        journal::{Journal, Kind, Refused, Sender},
     },
     config::{Loaded, Plan, Rejected},
     feed::Feed,
@@ -244,7 +244,8 @@ impl admin::Controls for Shared {
     }
 
     fn refused(&self, address: IpAddr, reason: &'static str) {
-        (self.0.journal).refused(Some(address), Refused::of(reason));
+        let sender = Sender::at(Some(address));
+        (self.0.journal).refused(sender, Refused::of(reason));
     }
 }
 

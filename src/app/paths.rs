@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::App;
 use crate::{
-    audit::journal::Journal,
+    audit::journal::{Journal, Sender},
     connect,
     downstream::{
         ConnectPage, ConnectPart, EventsEndpoint, Lines, McpEndpoint, MessagesEndpoint, NoEndpoint,
@@ -142,6 +142,7 @@ impl Routes for Paths {
     }
 
     fn turned_away(&self, address: IpAddr, reason: &'static str) {
-        self.journal.turned_away(Some(address), reason, None);
+        let sender = Sender::at(Some(address));
+        self.journal.turned_away(sender, reason, None);
     }
 }

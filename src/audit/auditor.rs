@@ -50,7 +50,7 @@ impl Auditor {
         scrub: Arc<dyn Scrub>,
     ) -> Self {
         Self(Arc::new(Shared {
-            journal: Journal::of(recorder.clone()),
+            journal: Journal::of(recorder.clone(), Arc::clone(&scrub)),
             recorder,
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
             rules,

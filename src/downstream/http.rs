@@ -22,6 +22,7 @@ use super::{
     proof::while_proved,
 };
 use crate::{
+    audit::journal::Sender,
     call::Identity,
     jsonrpc::{RpcError, sse},
     memory::{self, Full, Work},
@@ -105,7 +106,7 @@ fn admitted(
         session: None,
     };
     let door = &*place.door;
-    let wrong = |allow| std::future::ready(wrong_method(door, peer, allow)).boxed();
+    let wrong = |allow| std::future::ready(wrong_method(door, inbound.sender(), allow)).boxed();
     match head.method {
         // Without a session there is no stream to open and nothing to end (PROTOCOL C1.1).
         Method::GET | Method::DELETE if !names_session(&inbound) => wrong("POST"),
@@ -131,7 +132,12 @@ impl Endpoint for NoEndpoint {
         };
         let error = RpcError::new(codes::INVALID_REQUEST, text);
         let problem = Problem::new(StatusCode::NOT_FOUND, None, error, "unknown_endpoint");
-        std::future::ready(turned_away(&self.door, Some(peer.client), problem)).boxed()
+        std::future::ready(turned_away(
+            &self.door,
+            Sender::at(Some(peer.client)),
+            problem,
+        ))
+        .boxed()
     }
 }
 
@@ -150,7 +156,7 @@ fn post(
             ..
         } = &*place;
         if inbound.accepts.nothing() {
-            return not_acceptable(door, inbound.address);
+            return not_acceptable(door, inbound.sender());
         }
         let payer = inbound.identity.payer();
         let read = match &inbound.headers {
@@ -167,7 +173,7 @@ fn post(
         };
         inbound.body = match read {
             Ok(body) => body,
-            Err(unread) => return unread.noted(door, inbound.address),
+            Err(unread) => return unread.noted(door, inbound.sender()),
         };
         let answer = door.accept(inbound).await;
         let scopes = match &answer {
@@ -219,8 +225,8 @@ impl Unread {
     }
 
     /// Its answer, once it is noted.
-    pub(super) fn noted(self, door: &Door, address: Option<IpAddr>) -> Response<Body> {
-        door.note(address, self.early);
+    pub(super) fn noted(self, door: &Door, sender: Sender<'_>) -> Response<Body> {
+        door.note(sender, self.early);
         self.answer
     }
 }
@@ -304,12 +310,8 @@ fn answers(door: &Door, inbound: &Inbound) -> Option<Answering> {
 }
 
 /// The answer to whom `door` does not take, noted where it is a refusal.
-pub(super) fn turned_away(
-    door: &Door,
-    address: Option<IpAddr>,
-    problem: Problem,
-) -> Response<Body> {
-    door.note(address, problem.early);
+pub(super) fn turned_away(door: &Door, sender: Sender<'_>, problem: Problem) -> Response<Body> {
+    door.note(sender, problem.early);
     respond(door, problem.into(), None)
 }
 
@@ -399,12 +401,12 @@ pub(super) fn with_signs_of_life(
 /// A GET stream of a legacy session: a new one for its notices, or the rest of the one that `Last-Event-ID` is of.
 fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     if !inbound.accepts.stream {
-        return not_acceptable(door, inbound.address);
+        return not_acceptable(door, inbound.sender());
     }
     let legacy = Legacy { door };
     let session = match legacy.session(inbound, None) {
         Ok(session) => session,
-        Err(problem) => return turned_away(door, inbound.address, problem),
+        Err(problem) => return turned_away(door, inbound.sender(), problem),
     };
     let headers = inbound.headers.as_ref();
     let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
@@ -422,7 +424,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     };
     let reader = match reader {
         Ok(reader) => reader,
-        Err(problem) => return turned_away(door, inbound.address, problem),
+        Err(problem) => return turned_away(door, inbound.sender(), problem),
     };
     legacy.hear(&session);
     let closing = door.closing.clone().cancelled_owned();
@@ -463,7 +465,7 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
             door.sessions.end(&session);
             empty(StatusCode::NO_CONTENT)
         }
-        Err(problem) => turned_away(door, inbound.address, problem),
+        Err(problem) => turned_away(door, inbound.sender(), problem),
     }
 }
 
@@ -473,14 +475,14 @@ fn names_session(inbound: &Inbound) -> bool {
 }
 
 /// The refusal of whoever takes no answer that there can be, noted.
-pub(super) fn not_acceptable(door: &Door, address: Option<IpAddr>) -> Response<Body> {
-    door.note(address, Some(Early::unsaid("not_acceptable")));
+pub(super) fn not_acceptable(door: &Door, sender: Sender<'_>) -> Response<Body> {
+    door.note(sender, Some(Early::unsaid("not_acceptable")));
     empty(StatusCode::NOT_ACCEPTABLE)
 }
 
 /// The refusal of a method, noted.
-pub(super) fn wrong_method(door: &Door, peer: Peer, allow: &'static str) -> Response<Body> {
-    door.note(Some(peer.client), Some(Early::unsaid("method_not_allowed")));
+pub(super) fn wrong_method(door: &Door, sender: Sender<'_>, allow: &'static str) -> Response<Body> {
+    door.note(sender, Some(Early::unsaid("method_not_allowed")));
     let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);
     answer
         .headers_mut()

@@ -17,6 +17,7 @@ mod named;
 mod problem;
 mod proof;
 mod read;
+mod sent;
 mod stdio;
 mod two_endpoints;
 mod wants;
@@ -30,7 +31,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    audit::journal::Journal,
+    audit::journal::{Journal, Sender},
     call::{Call, Identity, Listener, Op, Origin, Page, Trail},
     json::{Json, Limits, Node},
     jsonrpc::{
@@ -58,6 +59,7 @@ use legacy::dialect::Legacy;
 use modern::Modern;
 use problem::{Early, Problem};
 use read::{BadParams, Head};
+use sent::Sent;
 
 /// Everything the dialects share; one for the process.
 pub struct Door {
@@ -233,14 +235,19 @@ enum Next<'a> {
 }
 
 impl Next<'_> {
-    /// Waits for the answer, and notes it at `door` where it is a refusal.
-    async fn answer(self, door: &Door, address: Option<IpAddr>) -> Answer {
+    /// Waits for the answer, and notes it at `door` where it is a refusal, of whoever `sent` what it answers.
+    async fn answer(self, door: &Door, address: Option<IpAddr>, sent: Option<Sent>) -> Answer {
         let answer = match self {
             Self::Told(answer) => answer,
-            Self::Running(running, identity) => running.answer().await.proved_by(&identity),
+            Self::Running(running, identity) => {
+                let answer = running.answer().await.proved_by(&identity);
+                door.note(Sender::at(address).by(&identity), answer.refused());
+                return answer;
+            }
             Self::Legacy(answer) => answer.await,
         };
-        door.note(address, answer.refused());
+        let sender = sent.as_ref().map(|sent| sent.at(address));
+        door.note(sender.unwrap_or(Sender::at(address)), answer.refused());
         answer
     }
 }
@@ -250,11 +257,15 @@ impl Door {
     // The message is read before the future is made, so that the future holds no more than what is waited for.
     pub fn accept(&self, inbound: Inbound) -> impl Future<Output = Answer> + Send + '_ {
         let address = inbound.address;
-        let next = match decode(inbound.body.clone(), &self.bounds.json) {
+        let (next, sent) = match decode(inbound.body.clone(), &self.bounds.json) {
             Ok(message) => self.take(inbound, message),
-            Err(error) => Next::Told(self.unreadable(&inbound, error).into()),
+            Err(error) => {
+                let problem = self.unreadable(&inbound, error);
+                let sent = Sent::by(&inbound.identity, None);
+                (Next::Told(problem.into()), Some(sent))
+            }
         };
-        next.answer(self, address)
+        next.answer(self, address, sent)
     }
 
     /// Says why bytes are no message. What it was to answer is over all the same.
@@ -265,10 +276,10 @@ impl Door {
         problem
     }
 
-    /// Notes why something never came to be a call.
-    fn note(&self, address: Option<IpAddr>, refused: Option<Early>) {
+    /// Notes why something never came to be a call, and whose it was.
+    fn note(&self, sender: Sender<'_>, refused: Option<Early>) {
         if let Some(Early { reason, reference }) = refused {
-            self.journal.turned_away(address, reason, reference);
+            self.journal.turned_away(sender, reason, reference);
         }
     }
 
@@ -279,15 +290,27 @@ impl Door {
         message: Message,
     ) -> impl Future<Output = Answer> + Send + '_ {
         let address = inbound.address;
-        self.take(inbound, message).answer(self, address)
+        let (next, sent) = self.take(inbound, message);
+        next.answer(self, address, sent)
     }
 
-    fn take(&self, inbound: Inbound, message: Message) -> Next<'_> {
+    /// What answers a message, and of whom it is, but where a call has begun, which knows that itself.
+    fn take(&self, inbound: Inbound, message: Message) -> (Next<'_>, Option<Sent>) {
         let legacy = Legacy { door: self };
-        Next::Told(match message {
-            Message::One(frame) if lacks_id(&frame) => invalid("a request without an `id`").into(),
+        let mut method = None;
+        let answer = match message {
+            Message::One(frame) if lacks_id(&frame) => {
+                if let Frame::Notification(Notification { method: name, .. }) = &frame {
+                    method = sent::method(name);
+                }
+                invalid("a request without an `id`").into()
+            }
             Message::Batch(frames) => match together(&inbound, &frames) {
-                Ok(()) => return Next::Legacy(legacy.batch(inbound, frames).boxed()),
+                Ok(()) => {
+                    let sent = Sent::by(&inbound.identity, None);
+                    let answer = legacy.batch(inbound, frames).boxed();
+                    return (Next::Legacy(answer), Some(sent));
+                }
                 Err(problem) => legacy.unbatched(&inbound, &frames, problem).into(),
             },
             // A request's names are looked at where its params are read.
@@ -310,6 +333,7 @@ impl Door {
                 if let Some(full) = inbound.too_full()
                     && !makes_room(&request) =>
             {
+                method = sent::method(&request.method);
                 Problem::full(full, Some(request.id)).into()
             }
             Message::One(Frame::Request(request)) => {
@@ -318,15 +342,22 @@ impl Door {
                 match self.approach(&inbound, &request, &params, head) {
                     Ok(Approach::Modern(exchange, call)) => {
                         let running = exchange.begin(self, call);
-                        return Next::Running(running, inbound.identity);
+                        return (Next::Running(running, inbound.identity), None);
                     }
                     Ok(Approach::Legacy(head)) => {
-                        return legacy.request(inbound, request, &params, head);
+                        let sent = Sent::by(&inbound.identity, sent::method(&request.method));
+                        let next = legacy.request(inbound, request, &params, head);
+                        return (next, Some(sent));
                     }
-                    Err(problem) => problem.into(),
+                    Err(problem) => {
+                        method = sent::method(&request.method);
+                        problem.into()
+                    }
                 }
             }
-        })
+        };
+        let sent = Sent::by(&inbound.identity, method);
+        (Next::Told(answer), Some(sent))
     }
 
     /// What a request brings for the record, which calls it by `method` where its call has another.

@@ -26,6 +26,7 @@ use super::{
     proof::while_proved,
 };
 use crate::{
+    audit::journal::Sender,
     call::{Identity, Principal},
     jsonrpc::sse,
     memory::{self, Work},
@@ -83,7 +84,12 @@ impl Endpoint for EventsEndpoint {
     fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let (mut head, _) = request.into_parts();
         if head.method != Method::GET {
-            return std::future::ready(wrong_method(&self.door, peer, "GET")).boxed();
+            return std::future::ready(wrong_method(
+                &self.door,
+                Sender::at(Some(peer.client)),
+                "GET",
+            ))
+            .boxed();
         }
         match self.guard.admit(&mut head, peer.client) {
             Admission::In(identity) => std::future::ready(self.open(&head, peer, identity)).boxed(),
@@ -99,13 +105,14 @@ impl Endpoint for EventsEndpoint {
 
 impl EventsEndpoint {
     fn open(&self, head: &Parts, peer: Peer, identity: Arc<Identity>) -> Response<Body> {
+        let proved = identity.clone();
+        let sender = Sender::at(Some(peer.client)).by(&proved);
         if !Accepts::read(&head.headers).stream {
-            return not_acceptable(&self.door, Some(peer.client));
+            return not_acceptable(&self.door, sender);
         }
         if !memory::process().takes(Work::Stream) {
-            return turned_away(&self.door, Some(peer.client), Problem::no_memory(None));
+            return turned_away(&self.door, sender, Problem::no_memory(None));
         }
-        let proved = identity.clone();
         let (to, messages) = mpsc::channel(WAITING);
         let wrap = |segments: &[Bytes]| sse::encode(None, segments);
         let channel = Channel::new(
@@ -121,7 +128,7 @@ impl EventsEndpoint {
         let Some(line) = self.lines.open(channel) else {
             let error = RpcError::new(codes::OVERLOADED, "too many open streams");
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited");
-            return turned_away(&self.door, Some(peer.client), problem);
+            return turned_away(&self.door, sender, problem);
         };
         let place = sse::endpoint(&format!("{}?session={}", self.messages, line.name));
         let messages = until_settled(messages, line.channel.clone());
@@ -156,7 +163,12 @@ fn until_settled(messages: Receiver<Bytes>, channel: Arc<Channel>) -> impl Strea
 impl Endpoint for MessagesEndpoint {
     fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         if request.method() != Method::POST {
-            return std::future::ready(wrong_method(&self.door, peer, "POST")).boxed();
+            return std::future::ready(wrong_method(
+                &self.door,
+                Sender::at(Some(peer.client)),
+                "POST",
+            ))
+            .boxed();
         }
         let (mut head, body) = request.into_parts();
         let admission = self.guard.admit(&mut head, peer.client);
@@ -177,7 +189,7 @@ impl Endpoint for MessagesEndpoint {
             let channel = named.and_then(|name| this.lines.find(name, &identity, &this.scope));
             let (door, bounds) = (&this.door, this.bounds);
             // Read even when there is no such stream, so that the connection can be used again.
-            let address = Some(peer.client);
+            let sender = Sender::at(Some(peer.client)).by(&identity);
             let whose = Whose {
                 payer: identity.payer(),
                 answers: channel
@@ -187,7 +199,7 @@ impl Endpoint for MessagesEndpoint {
             };
             let body = match read_message(&head.headers, body, &bounds, whose).await {
                 Ok(body) => body,
-                Err(unread) => return unread.noted(door, address),
+                Err(unread) => return unread.noted(door, sender),
             };
             let taken = match channel {
                 Some(channel) => channel.take(&identity, body).await,
@@ -195,7 +207,7 @@ impl Endpoint for MessagesEndpoint {
             };
             match taken {
                 Ok(()) => empty(StatusCode::ACCEPTED),
-                Err(problem) => turned_away(door, address, problem),
+                Err(problem) => turned_away(door, sender, problem),
             }
         }
         .boxed()

@@ -172,37 +172,42 @@ impl ListKind {
 
 /// Whether clients have a method of this name in any revision, extensions included (PROTOCOL A2, A4).
 pub fn is_of_clients(method: &str) -> bool {
-    matches!(
-        method,
-        INITIALIZE
-            | INITIALIZED
-            | PING
-            | DISCOVER
-            | TOOLS_LIST
-            | TOOLS_CALL
-            | PROMPTS_LIST
-            | PROMPTS_GET
-            | RESOURCES_LIST
-            | TEMPLATES_LIST
-            | RESOURCES_READ
-            | COMPLETE
-            | SET_LEVEL
-            | LISTEN
-            | SUBSCRIBE
-            | UNSUBSCRIBE
-            | TASKS_GET
-            | TASKS_RESULT
-            | TASKS_UPDATE
-            | TASKS_CANCEL
-            | TASKS_LIST
-            | SKILLS_LIST
-            | SKILLS_GET
-            | DIRECTORY_READ
-            | CANCELLED
-            | PROGRESS
-            | TASK_STATUS
-            | ROOTS_CHANGED
-    )
+    of_clients(method).is_some()
+}
+
+/// The same name, if clients have a method of it.
+pub fn of_clients(method: &str) -> Option<&'static str> {
+    const ALL: [&str; 28] = [
+        INITIALIZE,
+        INITIALIZED,
+        PING,
+        DISCOVER,
+        TOOLS_LIST,
+        TOOLS_CALL,
+        PROMPTS_LIST,
+        PROMPTS_GET,
+        RESOURCES_LIST,
+        TEMPLATES_LIST,
+        RESOURCES_READ,
+        COMPLETE,
+        SET_LEVEL,
+        LISTEN,
+        SUBSCRIBE,
+        UNSUBSCRIBE,
+        TASKS_GET,
+        TASKS_RESULT,
+        TASKS_UPDATE,
+        TASKS_CANCEL,
+        TASKS_LIST,
+        SKILLS_LIST,
+        SKILLS_GET,
+        DIRECTORY_READ,
+        CANCELLED,
+        PROGRESS,
+        TASK_STATUS,
+        ROOTS_CHANGED,
+    ];
+    ALL.into_iter().find(|name| *name == method)
 }
 
 /// Whether a frame of this method may come without an id: in every revision exactly the notifications' names begin so

@@ -12,7 +12,6 @@ mod tests;
 
 use std::{
     fmt,
-    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -22,15 +21,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     canonical::{Object, handed},
+    record::described,
     recorder::{Recorder, Weight},
 };
-use crate::{call::CallId, findings::Finding, protocol::UpstreamId};
+use crate::{
+    call::CallId,
+    findings::{Finding, Scrub},
+    protocol::UpstreamId,
+};
 
 pub use super::kind::Kind;
-pub use tally::Refused;
+pub use tally::{Refused, Sender};
 
 use defined::{Definitions, Rest, SORTS};
-use tally::{Episodes, Failed, Failures, Measure, REFS, Step};
+use tally::{Episodes, Failed, Failures, METHODS, Measure, REFS, Step};
 
 /// How often [`Journal::keep`] looks for what has ended.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -41,6 +45,8 @@ pub struct Journal(Option<Arc<Shared>>);
 
 struct Shared {
     recorder: Recorder,
+    /// Takes out of what peers wrote what must not be kept.
+    scrub: Arc<dyn Scrub>,
     /// Protects the counts; held for the time of counting.
     counts: Mutex<Counts>,
 }
@@ -48,6 +54,8 @@ struct Shared {
 struct Counts {
     failures: Failures,
     messages: Failures,
+    /// The same of those who are known.
+    known: Failures,
     definitions: Definitions,
     episodes: Episodes,
 }
@@ -57,6 +65,7 @@ impl Default for Counts {
         Self {
             failures: Failures::new(Measure::AUTHENTICATION),
             messages: Failures::new(Measure::MESSAGES),
+            known: Failures::new(Measure::MESSAGES),
             definitions: Definitions::default(),
             episodes: Episodes::default(),
         }
@@ -64,10 +73,11 @@ impl Default for Counts {
 }
 
 impl Journal {
-    /// Notes in this log.
-    pub fn of(recorder: Recorder) -> Self {
+    /// Notes in this log; `scrub` takes out of what peers wrote what must not be kept.
+    pub fn of(recorder: Recorder, scrub: Arc<dyn Scrub>) -> Self {
         Self(Some(Arc::new(Shared {
             recorder,
+            scrub,
             counts: Mutex::default(),
         })))
     }
@@ -92,37 +102,37 @@ impl Journal {
         }
     }
 
-    /// Somebody at this address was kept out. The first ten in a minute are noted each, the others of that minute together when
+    /// Somebody was kept out. The first ten in a minute from an address are noted each, the others of that minute together when
     /// it is over.
-    pub fn refused(&self, address: Option<IpAddr>, refused: Refused) {
+    pub fn refused(&self, sender: Sender<'_>, refused: Refused) {
         let Some(shared) = &self.0 else { return };
         let step = shared
             .counts()
             .failures
-            .add(address, refused, Instant::now());
+            .add(sender, refused, Instant::now());
         for failed in step {
             shared.failed(Kind::Authentication, &failed);
         }
     }
 
-    /// What came from this address was refused before it was a call, for a reason from the published list. Noted as
+    /// What somebody sent was refused before it was a call, for a reason from the published list. Noted as
     /// [`Journal::refused`] is, but ten in a second at most: whoever sends rubbish does not fill the log with it. With what the
     /// answer refers to, where it has a place for that.
-    pub fn turned_away(
-        &self,
-        address: Option<IpAddr>,
-        reason: &'static str,
-        reference: Option<CallId>,
-    ) {
+    pub fn turned_away(&self, sender: Sender<'_>, reason: &'static str, reference: Option<CallId>) {
         let Some(shared) = &self.0 else { return };
         let refused = Refused {
             reference,
             ..Refused::of(reason)
         };
-        let step = shared
-            .counts()
-            .messages
-            .add(address, refused, Instant::now());
+        let step = {
+            let mut counts = shared.counts();
+            let counted = if sender.is_known() {
+                &mut counts.known
+            } else {
+                &mut counts.messages
+            };
+            counted.add(sender, refused, Instant::now())
+        };
         for failed in step {
             shared.failed(Kind::Refused, &failed);
         }
@@ -208,11 +218,12 @@ impl Shared {
 
     fn sweep(&self, ending: bool) {
         let now = Instant::now();
-        let (failures, messages, definitions, episodes) = {
+        let (failures, messages, known, definitions, episodes) = {
             let mut counts = self.counts();
             (
                 counts.failures.sweep(now, ending),
                 counts.messages.sweep(now, ending),
+                counts.known.sweep(now, ending),
                 counts.definitions.sweep(now, ending),
                 counts.episodes.sweep(now, ending),
             )
@@ -220,7 +231,7 @@ impl Shared {
         for failed in failures {
             self.failed(Kind::Authentication, &failed);
         }
-        for failed in messages {
+        for failed in messages.into_iter().chain(known) {
             self.failed(Kind::Refused, &failed);
         }
         for rest in definitions {
@@ -234,17 +245,22 @@ impl Shared {
     fn failed(&self, kind: Kind, failed: &Failed) {
         let address = failed.address.map(|address| address.to_string());
         // Anybody can be kept out any number of times.
+        let methods = failed.methods.iter();
+        let methods: Vec<_> = methods.map(|method| self.scrub.name(method)).collect();
         let refs: Vec<_> = failed.refs.iter().map(ToString::to_string).collect();
         self.note(kind, Weight::Refusal, |detail| {
             detail.maybe("address", address.as_deref());
             if !failed.checks.is_empty() {
                 detail.texts("checks", failed.checks.iter().copied(), 16);
             }
-            detail.number("count", failed.count).texts(
-                "reasons",
-                failed.reasons.iter().copied(),
-                16,
-            );
+            detail.number("count", failed.count);
+            if !methods.is_empty() {
+                detail.texts("methods", methods.iter().map(|method| &**method), METHODS);
+            }
+            if let Some(who) = &failed.who {
+                detail.object("principal", |told| described(told, who));
+            }
+            detail.texts("reasons", failed.reasons.iter().copied(), 16);
             if !refs.is_empty() {
                 detail.texts("refs", refs.iter().map(String::as_str), REFS);
             }

@@ -1,6 +1,9 @@
 //! Floods on virtual time, and what of them stands in the log.
 
 use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    net::IpAddr,
     path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
@@ -18,9 +21,29 @@ use crate::{
         },
         recorder::{Bounds, Durability, Keeper},
     },
+    call::{Identity, IdentityKind, Principal},
     findings::{Action, Direction},
+    json::Json,
     tasks::Tasks,
 };
+
+/// Takes out one word.
+#[derive(Debug)]
+struct Words;
+
+impl Scrub for Words {
+    fn content(&self, value: &Json, _: Option<&UpstreamId>, _: Option<&str>) -> Json {
+        value.clone()
+    }
+
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        name.replace("hunter2", "[redacted]").into()
+    }
+
+    fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        id.into()
+    }
+}
 
 fn journal(directory: &Path) -> (Journal, Keeper) {
     journal_on(&Arc::default(), directory, Bounds::default())
@@ -38,7 +61,7 @@ fn journal_on(disk: &Arc<Faulty>, directory: &Path, bounds: Bounds) -> (Journal,
         Box::new(|_| {}),
     )
     .unwrap();
-    (Journal::of(recorder), keeper)
+    (Journal::of(recorder, Arc::new(Words)), keeper)
 }
 
 /// The details of the records of one kind, once all that was told is written.
@@ -74,10 +97,10 @@ async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_
         } else {
             "token_invalid"
         };
-        journal.refused(one, Refused::of(reason));
+        journal.refused(Sender::at(one), Refused::of(reason));
         advance(Duration::from_secs(1)).await;
     }
-    journal.refused(other, Refused::of("no_token"));
+    journal.refused(Sender::at(other), Refused::of("no_token"));
     advance(Duration::from_secs(41)).await;
     tokio::task::yield_now().await;
     let single = |address: &str, reason: &str| {
@@ -103,7 +126,7 @@ async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_
     assert!(told[11].starts_with(rest), "{}", told[11]);
     // A new minute begins with single ones, and what is not over at the end is told.
     for _ in 0..12 {
-        journal.refused(one, Refused::of("no_token"));
+        journal.refused(Sender::at(one), Refused::of("no_token"));
     }
     tasks.finish().await;
     let told = written(&journal, directory.path(), Kind::Authentication);
@@ -129,7 +152,7 @@ async fn who_was_kept_out_is_found_by_the_reference_and_with_the_check_that_was_
             reference: Some(reference),
             ..Refused::of("credential_invalid")
         };
-        journal.refused(one, refused);
+        journal.refused(Sender::at(one), refused);
     }
     tasks.finish().await;
     drop((journal, keeper));
@@ -156,7 +179,11 @@ async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_co
     let mut told = 0;
     for n in 0..10_000_u32 {
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
-        for failed in failures.add(Some(address.into()), Refused::of("no_token"), now) {
+        for failed in failures.add(
+            Sender::at(Some(address.into())),
+            Refused::of("no_token"),
+            now,
+        ) {
             told += failed.count;
         }
     }
@@ -176,7 +203,11 @@ async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_co
         let address = std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
         let later = now + Duration::from_secs(120);
         told += failures
-            .add(Some(address.into()), Refused::of("no_token"), later)
+            .add(
+                Sender::at(Some(address.into())),
+                Refused::of("no_token"),
+                later,
+            )
             .len();
     }
     assert_eq!(told, 10);
@@ -237,7 +268,7 @@ async fn messages_that_are_none_are_told_ten_in_a_second_and_counted_all() {
         for n in 0..1_000_u16 {
             let [high, low] = n.to_be_bytes();
             let address = IpAddr::from([10, second, high, low]);
-            journal.turned_away(Some(address), "invalid_json", None);
+            journal.turned_away(Sender::at(Some(address)), "invalid_json", None);
         }
         advance(Duration::from_secs(1)).await;
     }
@@ -273,8 +304,8 @@ async fn strangers_fill_no_memory_while_nothing_can_be_written_and_all_of_them_a
             advance(Duration::from_secs(1)).await;
         }
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
-        journal.refused(Some(address.into()), Refused::of("no_token"));
-        journal.turned_away(Some(address.into()), "invalid_json", None);
+        journal.refused(Sender::at(Some(address.into())), Refused::of("no_token"));
+        journal.turned_away(Sender::at(Some(address.into())), "invalid_json", None);
     }
     let kept = journal.0.as_ref().unwrap().recorder.lag();
     assert!(kept <= 4, "{kept}");
@@ -350,4 +381,78 @@ async fn definitions_are_told_one_by_one_a_hundred_times_a_minute_and_then_count
     assert_eq!(told.len(), 112 + 100 + 1);
     assert!(told[212].starts_with(r#"{"count":2,"#), "{}", told[212]);
     drop(keeper);
+}
+
+/// SECURITY 4, 8, MSG-9: who is known is named, and what was asked for; however many strangers there are.
+#[tokio::test(start_paused = true)]
+async fn who_is_known_is_named_where_what_they_sent_was_no_call() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, keeper) = journal(directory.path());
+    let tasks = Tasks::new();
+    tasks.spawn_orderly(journal.clone().keep(tasks.token().clone()));
+    let somebody = |name: &str, kind| {
+        Arc::new(Identity {
+            principal: Principal::new(format!("test {name}")),
+            kind,
+            name: name.into(),
+            issuer: Some("https://login.example".into()),
+            groups: BTreeSet::new(),
+            tenant: None,
+            scopes: BTreeSet::new(),
+            client: None,
+            owner: None,
+            until: None,
+            revoked: CancellationToken::new(),
+            assertion: None,
+        })
+    };
+    let mallory = somebody("mallory", IdentityKind::User);
+    let ana = somebody("ana", IdentityKind::User);
+    let nobody = somebody("anonymous", IdentityKind::Anonymous);
+    let address: Option<IpAddr> = Some("192.0.2.1".parse().unwrap());
+    // Strangers take all that is told one by one, and all that is counted apart.
+    for n in 0..1_000_u16 {
+        let [high, low] = n.to_be_bytes();
+        let sender = Sender::at(Some(IpAddr::from([10, 0, high, low])));
+        journal.turned_away(sender, "invalid_json", None);
+    }
+    let by = |who, method| Sender::at(address).by(who).asking(Some(method));
+    journal.turned_away(by(&nobody, "x/y"), "method_not_found", None);
+    for n in 0..14 {
+        let (method, reason) = [
+            ("tools/call", "header_mismatch"),
+            ("admin/hunter2", "method_not_found"),
+        ][n % 2];
+        journal.turned_away(by(&mallory, method), reason, None);
+    }
+    let long = "x".repeat(65);
+    journal.turned_away(by(&ana, &long), "confusable_member", None);
+    tasks.finish().await;
+    drop((journal, keeper));
+    let told = details(directory.path(), Kind::Refused);
+    let of = |who: &str| {
+        let principal = format!(
+            r#""principal":{{"auth_method":"token","issuer":"https://login.example","kind":"user","name":"{who}"}}"#
+        );
+        let told = told.iter().filter(|it| it.contains(&principal));
+        told.map(|it| it.replace(&principal, "P"))
+            .collect::<Vec<_>>()
+    };
+    let mallory = of("mallory");
+    assert_eq!(mallory.len(), 10 + 1, "{mallory:?}");
+    assert_eq!(
+        mallory[0],
+        r#"{"address":"192.0.2.1","count":1,"methods":["tools/call"],P,"reasons":["header_mismatch"],"seconds":0}"#
+    );
+    assert_eq!(
+        mallory[10],
+        r#"{"address":"192.0.2.1","count":4,"methods":["tools/call","admin/[redacted]"],P,"reasons":["header_mismatch","method_not_found"],"seconds":0}"#
+    );
+    let ana = of("ana");
+    assert_eq!(
+        ana,
+        [r#"{"address":"192.0.2.1","count":1,P,"reasons":["confusable_member"],"seconds":0}"#]
+    );
+    let named = told.iter().filter(|it| it.contains("principal"));
+    assert_eq!(named.count(), 12, "nobody is named who is not known");
 }

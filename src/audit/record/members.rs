@@ -12,7 +12,7 @@ use super::{
     operation::View,
 };
 use crate::{
-    call::{AuthMethod, Facts, IdentityKind},
+    call::{AuthMethod, Facts, Identity, IdentityKind},
     findings::{Finding, Scrub},
     json::Json,
     protocol::{UpstreamId, meta, methods, names::Scope},
@@ -145,6 +145,18 @@ pub(super) fn server(scope: &Scope) -> Cow<'_, str> {
 
 pub(super) fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
     let identity = of.identity;
+    described(who, identity);
+    if let Some(token) = &identity.assertion {
+        let token = secrecy::ExposeSecret::expose_secret(&token.0);
+        who.digits("token", &(frame.digest)(token.as_bytes()));
+    } else if let Some(id) = &identity.key {
+        // No secret: so it is called in its file and in records of keys. No index lists it.
+        who.content("token", id, TEXT);
+    }
+}
+
+/// Who somebody is, without what they showed for it.
+pub(in crate::audit) fn described(who: &mut Object<'_>, identity: &Identity) {
     who.maybe("auth_method", identity.method().map(AuthMethod::word))
         .maybe("client", identity.client.as_deref());
     if !identity.groups.is_empty() {
@@ -155,13 +167,6 @@ pub(super) fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
         .text("name", &identity.name)
         .maybe("owner", identity.owner.as_deref())
         .maybe("tenant", identity.tenant.as_deref());
-    if let Some(token) = &identity.assertion {
-        let token = secrecy::ExposeSecret::expose_secret(&token.0);
-        who.digits("token", &(frame.digest)(token.as_bytes()));
-    } else if let Some(id) = &identity.key {
-        // No secret: so it is called in its file and in records of keys. No index lists it.
-        who.content("token", id, TEXT);
-    }
 }
 
 pub(super) const fn kind(kind: IdentityKind) -> &'static str {

@@ -20,7 +20,7 @@ use self::members::{
 use super::{End, Level, canonical::Object, words};
 use crate::call::{Decision, Denial, Facts};
 
-pub(super) use self::members::Frame;
+pub(super) use self::members::{Frame, described};
 pub use self::operation::{Ending, Operation, Permission, View};
 
 /// The version of the members below.

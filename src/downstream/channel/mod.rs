@@ -28,6 +28,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
+    audit::journal::Sender,
     call::{Identity, Owner},
     jsonrpc::{Frame, Message, Request, RequestId, RpcError, decode},
     memory, metrics,
@@ -197,7 +198,7 @@ impl Channel {
                 // Known before there is room for it: what cancels it may come meanwhile, on another connection.
                 let Some(known) = self.known(&request.id) else {
                     let answer = duplicate(request);
-                    self.door.note(self.address, answer.refused());
+                    self.door.note(inbound.sender(), answer.refused());
                     self.out.tell(answer).await;
                     return Ok(());
                 };
@@ -241,7 +242,7 @@ impl Channel {
 
     /// Says why something was not taken.
     pub(super) async fn refuse(&self, problem: Problem) {
-        self.door.note(None, problem.early);
+        self.door.note(Sender::at(None), problem.early);
         self.out.tell(problem.into()).await;
     }
 

@@ -22,6 +22,7 @@ use crate::{
         extensions, invalid, named_in_answer,
         problem::{Problem, problem},
         read::{self, BadParams, Head},
+        sent::{self, Sent},
         wants::{Accepts, progress_token},
     },
     json::{Json, Node},
@@ -175,8 +176,9 @@ impl<'a> Legacy<'a> {
             self.door.backing.curfew.observed_by(async move {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
                 let head = read::head(&request.method, &params);
+                let sent = Sent::by(&inbound.identity, sent::method(&request.method));
                 let next = self.in_session(inbound, session, request, &params, head);
-                next.answer(self.door, inbound.address).await
+                next.answer(self.door, inbound.address, Some(sent)).await
             })
         });
         let mut segments = Vec::new();

@@ -20,7 +20,7 @@ use http::{Response, request::Parts};
 
 use super::Body;
 use crate::{
-    audit::journal::Journal,
+    audit::journal::{Journal, Sender},
     auth::{Asked, AuthError, Authenticator, Verdict, spec::AuthSpec},
     call::{Identity, IdentityKind},
     fetch::{FetchError, Fetcher},
@@ -189,7 +189,7 @@ impl Guard {
             Ok(brought) => brought,
             Err(misplaced) => {
                 let refusal = challenge::misplaced(misplaced);
-                return Admission::Out(post.noted(refusal, address).into());
+                return Admission::Out(post.noted(refusal, Sender::at(Some(address))).into());
             }
         };
         let verdict = post.keeper.authenticator.judge(
@@ -244,7 +244,8 @@ impl Post {
             return Ok(identity);
         }
         let refusal = self.challenge.insufficient(required);
-        Err(Box::new(self.noted(refusal, address)))
+        let sender = Sender::at(Some(address)).by(&identity);
+        Err(Box::new(self.noted(refusal, sender)))
     }
 
     fn refuse(&self, error: AuthError, address: IpAddr) -> Response<Body> {
@@ -265,14 +266,14 @@ impl Post {
                 None => self.challenge.invalid(check),
             },
         };
-        self.noted(refusal, address)
+        self.noted(refusal, Sender::at(Some(address)))
     }
 
     /// The answer of a refusal, of which there is a record by the words that it goes out with.
     // SECURITY 4, 8
-    fn noted(&self, refusal: Refusal, address: IpAddr) -> Response<Body> {
+    fn noted(&self, refusal: Refusal, sender: Sender<'_>) -> Response<Body> {
         let journal = &self.keeper.journal;
-        journal.refused(Some(address), refusal.record);
+        journal.refused(sender, refusal.record);
         refusal.answer
     }
 }

@@ -249,6 +249,82 @@ async fn whoever_is_not_admitted_is_in_a_record_that_the_answer_refers_to() {
         let told = next_told(directory.path(), "authentication", before, reason).await;
         assert_eq!(told["refs"], json!([data["ref"]]), "{reason}");
         assert_eq!(told["checks"].get(0).and_then(Value::as_str), check);
+        let known = (reason == "insufficient_scope").then_some("ana");
+        assert_eq!(told["principal"]["name"].as_str(), known, "{reason}");
+    }
+}
+
+/// SECURITY 4, 8, MSG-3, MSG-9: whoever has proved who they are is named, and what they asked for.
+#[tokio::test]
+async fn who_sends_what_is_no_call_is_named_where_they_are_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let authority = Authority::start().await;
+    let auth = authority.spec();
+    let gateway = recording(directory.path(), &notes).auth(auth).start().await;
+    let bearer = format!("Bearer {}", authority.token("mallory", ""));
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let call = |name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{name},"arguments":{{}},{meta}}}}}"#
+        )
+    };
+    let unknown =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"admin/keys","params":{{{meta}}}}}"#);
+    let old = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.to_owned();
+    for (before, (version, method, body, reason)) in [
+        (
+            "2026-07-28",
+            "tools/call",
+            call(r#""name":"notes_secret""#),
+            "header_mismatch",
+        ),
+        (
+            "2026-07-28",
+            "tools/call",
+            call(r#""name":"notes_t","Name":"notes_secret""#),
+            "confusable_member",
+        ),
+        ("2026-07-28", "admin/keys", unknown, "method_not_found"),
+        ("2025-11-25", "tools/list", old, "unknown_session"),
+        ("2026-07-28", "", "{".to_owned(), "parse_error"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", version),
+            ("mcp-session-id", "none"),
+            ("mcp-method", method),
+            ("mcp-name", "notes_t"),
+        ];
+        let named = version == "2025-11-25";
+        let headers: Vec<_> = headers
+            .into_iter()
+            .filter(|(name, value)| {
+                !value.is_empty()
+                    && (named || *name != "mcp-session-id")
+                    && !(*name == "mcp-name" && method != "tools/call")
+            })
+            .collect();
+        let body = body.as_bytes();
+        let answer = exchange(gateway.address, Method::POST, "/mcp", &headers, body).await;
+        let told = next_told(directory.path(), "refused", before, reason).await;
+        assert_eq!(
+            told["refs"],
+            json!([answer.error()["data"]["ref"]]),
+            "{reason}"
+        );
+        assert_eq!(told["principal"]["name"], "mallory", "{told}");
+        assert_eq!(told["principal"]["auth_method"], "token", "{told}");
+        assert_eq!(
+            told["methods"].get(0).and_then(Value::as_str),
+            Some(method).filter(|it| !it.is_empty()),
+            "{told}"
+        );
     }
 }
 
