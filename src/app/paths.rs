@@ -73,6 +73,7 @@ impl App {
                 let page = ConnectPage {
                     connections: connections.clone(),
                     bounds: plan.listen.bounds,
+                    closing: self.shared.door.closing.clone(),
                     part,
                 };
                 paths.insert(path.to_owned(), Arc::new(page));

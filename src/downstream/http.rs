@@ -14,6 +14,7 @@ use http::{
 };
 use hyper::body::Incoming;
 use tokio::time::{Instant, interval_at};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Accepts, Answer, Door, Inbound, Named, Running, Told,
@@ -167,7 +168,7 @@ fn post(
                         .then(|| answers(door, &inbound))
                         .flatten(),
                 };
-                read_message(headers, body, bounds, whose).await
+                read_message(headers, body, (bounds, &door.closing), whose).await
             }
             None => Ok(Bytes::new()),
         };
@@ -210,7 +211,10 @@ impl Unread {
     }
 
     fn no_memory(full: Full) -> Self {
-        let problem = Problem::full(full, None);
+        Self::told(Problem::full(full, None))
+    }
+
+    fn told(problem: Problem) -> Self {
         Self {
             early: problem.early,
             answer: one(problem.into(), None),
@@ -243,7 +247,7 @@ pub(super) struct Whose {
 pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Incoming,
-    bounds: &ServerBounds,
+    (bounds, closing): (&ServerBounds, &CancellationToken),
     whose: Whose,
 ) -> Result<Bytes, Unread> {
     let json = headers
@@ -269,7 +273,8 @@ pub(super) async fn read_message(
             bounds.body_bytes = bounds.body_bytes.min(memory::SMALL);
         }
     }
-    read_body_into(hold, body, &bounds).await.map_err(|error| {
+    let read = read_body_into(hold, body, &bounds, closing).await;
+    read.map_err(|error| {
         let status = error.status();
         let unread = match error {
             BodyError::TooLarge { .. } if capped => Unread::no_memory(Full::Budget),
@@ -281,6 +286,7 @@ pub(super) async fn read_message(
                 metrics::reached(Bound::BodyTime);
                 Unread::unsaid(status, "body_too_slow")
             }
+            BodyError::Stopping => Unread::told(Problem::shutting_down(None)),
             BodyError::NoMemory(full) => Unread::no_memory(full),
             // The client went away in the middle of it.
             BodyError::Broken(_) => Unread {

@@ -197,7 +197,8 @@ impl Endpoint for MessagesEndpoint {
                     .filter(|_| is_told_large(&body))
                     .and_then(|it| it.answers()),
             };
-            let body = match read_message(&head.headers, body, &bounds, whose).await {
+            let limits = (&bounds, &door.closing);
+            let body = match read_message(&head.headers, body, limits, whose).await {
                 Ok(body) => body,
                 Err(unread) => return unread.noted(door, sender),
             };

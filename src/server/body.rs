@@ -1,7 +1,8 @@
 //! Bodies in both directions: a request's read under limits, a response's made of shared bytes.
 //!
-//! Guarantees: a request body is at most [`ServerBounds::body_bytes`] long and complete within [`ServerBounds::body`], and what
-//! there is of it counts for the budget of memory until nobody holds any of it;
+//! Guarantees: a request body is at most [`ServerBounds::body_bytes`] long and complete within [`ServerBounds::body`], or within a
+//! second once the gateway stops, which no client delays by sending on; what there is of it counts for the budget of memory until
+//! nobody holds any of it;
 //! trailers are dropped; a body that arrives in one piece is not copied. Response bodies never copy what they are given.
 //! Deliberately absent: what the bytes mean.
 
@@ -11,6 +12,7 @@ use std::{
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -19,7 +21,8 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::spec::ServerBounds;
 use crate::{
@@ -30,6 +33,9 @@ use crate::{
 /// The body of an answer. Errors cannot happen: a stream that fails ends instead.
 #[derive(Default)]
 pub struct Body(Kind);
+
+/// How much longer a body may take once the gateway stops: what is not received by then was never in flight (SECURITY REL-7).
+const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// Parts that fit in a body without an allocation.
 const INLINE: usize = 4;
@@ -69,6 +75,9 @@ pub enum BodyError {
     /// Not complete in time: `408`.
     #[error("body was not complete in time")]
     TooSlow,
+    /// Not complete, and the gateway stops: `503`.
+    #[error("the gateway stops, and the body was not complete")]
+    Stopping,
     /// There is no memory for it now: `503`.
     #[error("no memory for the body: {0}")]
     NoMemory(#[from] memory::Full),
@@ -83,7 +92,7 @@ impl BodyError {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Stopping | Self::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken(_) => StatusCode::BAD_REQUEST,
         }
     }
@@ -97,8 +106,20 @@ impl BodyError {
 /// See [`BodyError`].
 // SECURITY 6, HTTP-7 (trailers), HTTP-10 (slow body)
 pub async fn read_body(body: Incoming, bounds: &ServerBounds) -> Result<Bytes, BodyError> {
+    read_body_until(&CancellationToken::new(), body, bounds).await
+}
+
+/// The same, but not much longer than until `closing` is cancelled: then the gateway stops.
+///
+/// # Errors
+/// See [`BodyError`].
+pub async fn read_body_until(
+    closing: &CancellationToken,
+    body: Incoming,
+    bounds: &ServerBounds,
+) -> Result<Bytes, BodyError> {
     let hold = memory::process().hold().below(Work::Stream);
-    read_body_into(hold, body, bounds).await
+    read_body_into(hold, body, bounds, closing).await
 }
 
 /// The same, held as `hold` says.
@@ -109,6 +130,7 @@ pub async fn read_body_into(
     hold: Hold,
     mut body: Incoming,
     bounds: &ServerBounds,
+    closing: &CancellationToken,
 ) -> Result<Bytes, BodyError> {
     let limit = bounds.body_bytes;
     if hyper::body::Body::size_hint(&body).lower() > limit as u64 {
@@ -132,10 +154,19 @@ pub async fn read_body_into(
         }
         Ok(read.finish())
     };
+    let stopping = async {
+        closing.cancelled().await;
+        sleep(LAST_BYTES).await;
+    };
     // Boxed, since it is rare.
-    Box::pin(tokio::time::timeout(bounds.body, rest))
-        .await
-        .unwrap_or(Err(BodyError::TooSlow))
+    Box::pin(async {
+        tokio::select! {
+            biased;
+            read = tokio::time::timeout(bounds.body, rest) => read.unwrap_or(Err(BodyError::TooSlow)),
+            () = stopping => Err(BodyError::Stopping),
+        }
+    })
+    .await
 }
 
 /// What is there of a body. Whoever takes the last of it need not be woken, since nothing more can come.

@@ -1,11 +1,13 @@
 //! What still runs when the gateway has no more time to wait for it: answered, not cut off (SECURITY REL-7, 6).
 
-use std::process::Stdio;
+use std::{process::Stdio, time::Duration};
 
 use serde_json::Value;
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
     process::Command,
+    time::Instant,
 };
 
 use crate::{
@@ -167,4 +169,50 @@ async fn a_second_signal_cuts_calls_short_and_each_has_its_answer_and_its_record
         ("stop".into(), Value::Null, Value::Null),
     ];
     assert_eq!(told, expected);
+}
+
+/// What was never received whole is not in flight: it has a second more, and keeps nobody waiting for the rest.
+#[tokio::test]
+async fn rel_7_a_request_whose_body_does_not_end_delays_no_stop() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let gateway = Gateway::of()
+        .setting("listen: { legacy_sse: true }")
+        .upstream("notes", &notes)
+        .start()
+        .await;
+    let mut slow = Vec::new();
+    for path in ["/mcp", "/messages?session=none"] {
+        let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: 100\r\n\r\n{{",
+            gateway.address
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        slow.push(socket);
+    }
+    // An answer on each connection says that what was sent before has come: there is none yet.
+    let mut byte = [0];
+    let early = tokio::time::timeout(Duration::from_millis(200), slow[1].read(&mut byte));
+    assert!(early.await.is_err(), "answered before its body was there");
+    let began = Instant::now();
+    let answers = async {
+        let mut answers = Vec::new();
+        for socket in &mut slow {
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).await.unwrap();
+            answers.push(answer);
+        }
+        answers
+    };
+    let (answers, ()) = tokio::join!(answers, gateway.app.clone().shutdown());
+    // A drain has 30 s, and so has a body.
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        began.elapsed()
+    );
+    for answer in answers {
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains("shutting_down"), "{answer}");
+    }
 }

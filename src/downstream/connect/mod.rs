@@ -19,12 +19,13 @@ use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     connect::{BadVisit, Callback, ConnectError, Connections, LIFE, REMEMBERED, Refusal},
     server::{
         Body, Endpoint, Peer,
-        body::{empty, full, read_body},
+        body::{empty, full, read_body_until},
         spec::ServerBounds,
     },
 };
@@ -40,6 +41,8 @@ pub struct ConnectPage {
     pub connections: Connections,
     /// Bounds on bodies.
     pub bounds: ServerBounds,
+    /// Cancelled when the gateway begins to drain.
+    pub closing: CancellationToken,
     /// Which of the three this is.
     pub part: ConnectPart,
 }
@@ -65,7 +68,7 @@ impl Endpoint for ConnectPage {
                     body_bytes: FORM_BYTES,
                     ..self.bounds
                 };
-                go_on(connections, request, bounds).boxed()
+                go_on(connections, request, (bounds, self.closing.clone())).boxed()
             }
             (ConnectPart::Callback, &Method::GET) => come_back(connections, request).boxed(),
             (ConnectPart::Document, &Method::GET) => {
@@ -105,7 +108,7 @@ async fn start(connections: Connections, request: Request<Incoming>) -> Response
 async fn go_on(
     connections: Connections,
     request: Request<Incoming>,
-    bounds: ServerBounds,
+    (bounds, closing): (ServerBounds, CancellationToken),
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
     // Newer browsers say where a form comes from; older ones bring no cookie along from elsewhere.
@@ -114,7 +117,7 @@ async fn go_on(
     {
         return refused(&BadVisit::OtherBrowser.into());
     }
-    let body = match read_body(body, &bounds).await {
+    let body = match read_body_until(&closing, body, &bounds).await {
         Ok(body) => body,
         Err(error) => return empty(error.status()),
     };
