@@ -1,13 +1,19 @@
 //! `usher pins`: which definitions are not what was approved, how they differ, and approving them.
 
+use std::path::PathBuf;
+
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 
 use super::{Ended, out, source::Source, table};
 use crate::{
+    app,
     catalog::is_hidden,
+    config::Plan,
+    findings::Findings,
     json::{Json, Kind},
     pins::{Difference, Pin, Record, State, Store, StoreError, differences},
     protocol::{UpstreamId, meta},
+    sanitize::{OwnCredentials, Sanitizer, Scrubber},
 };
 
 /// Definitions that changed after they were first seen: status, diff and approve
@@ -108,13 +114,27 @@ struct Row<'a> {
     sort: &'static str,
     name: &'a str,
     pin: &'a Pin,
+    clean: &'a Clean,
+}
+
+/// Takes credentials out of what servers wrote before it is shown (SECURITY AUD-8, 10).
+struct Clean(Scrubber);
+
+/// One place where a definition differs, as it is shown.
+struct Change {
+    path: String,
+    before: Option<Json>,
+    after: Option<Json>,
+    /// Both look the same without the credentials that they differ in.
+    alike: bool,
 }
 
 fn shown(args: &Args, show: fn(&[Row<'_>])) -> Ended {
-    let store = match open(&args.source) {
-        Ok(store) => store,
+    let (store, clean) = match open(&args.source) {
+        Ok(opened) => opened,
         Err(ended) => return ended,
     };
+    let clean = &clean;
     let (records, failed) = match records(&store, args.upstream.as_deref()) {
         Ok(read) => read,
         Err(error) => {
@@ -137,6 +157,7 @@ fn shown(args: &Args, show: fn(&[Row<'_>])) -> Ended {
                 sort,
                 name,
                 pin,
+                clean,
             })
         })
         .filter(|row| args.all || row.pin.state() != State::Approved)
@@ -196,12 +217,15 @@ fn status(rows: &[Row<'_>]) {
             let like = row
                 .pin
                 .like()
-                .map(|like| format!("may be `{}` renamed", visible(like)));
-            let held = row.pin.held().map(|why| format!("holds {}", visible(why)));
+                .map(|like| format!("may be `{}` renamed", row.shown(like)));
+            let held = row
+                .pin
+                .held()
+                .map(|why| format!("holds {}", row.shown(why)));
             vec![
                 row.upstream.to_string(),
                 row.sort.to_owned(),
-                visible(called(row.sort, row.name)),
+                row.shown(called(row.sort, row.name)),
                 state,
                 row.pin.digest().chars().take(12).collect(),
                 like.or(held).unwrap_or_default(),
@@ -218,7 +242,7 @@ fn diff(rows: &[Row<'_>]) {
             "{} {} {}: {}",
             row.upstream,
             row.sort,
-            visible(called(row.sort, row.name)),
+            row.shown(called(row.sort, row.name)),
             row.pin.state().word()
         );
         out::line(&out::paint(out::BOLD, &title));
@@ -226,16 +250,16 @@ fn diff(rows: &[Row<'_>]) {
         if let Some(like) = row.pin.like() {
             out::line(&format!(
                 "  may be `{}` renamed, which is gone",
-                visible(like)
+                row.shown(like)
             ));
         }
         if let Some(why) = row.pin.held() {
             out::line(&format!(
                 "  may be an attempt on the model: holds {}",
-                visible(why)
+                row.shown(why)
             ));
         }
-        match changes(row.pin) {
+        match row.changes() {
             Some(changes) => changes.iter().for_each(difference),
             None => out::line("  too long to be kept: only its digest is known"),
         }
@@ -254,7 +278,7 @@ fn changes(pin: &Pin) -> Option<Vec<Difference>> {
     })
 }
 
-fn difference(difference: &Difference) {
+fn difference(difference: &Change) {
     let path = match difference.path.as_str() {
         "" => "(the whole)",
         path => path.trim_start_matches('/'),
@@ -276,11 +300,72 @@ fn difference(difference: &Difference) {
             out::line(&out::paint(style, &format!("    {sign} {}", visible(line))));
         }
     }
+    if difference.alike {
+        out::line("    differs in a credential alone, which is not shown");
+    }
+}
+
+impl Row<'_> {
+    /// What a server wrote, in one line, in which nothing is hidden but credentials.
+    fn shown(&self, text: &str) -> String {
+        visible(&self.clean.text(text))
+    }
+
+    /// The same of how it differs, as [`changes`] has it.
+    fn changes(&self) -> Option<Vec<Change>> {
+        let changes = changes(self.pin)?.into_iter();
+        Some(changes.map(|change| self.clean.change(change)).collect())
+    }
+}
+
+impl Clean {
+    fn of(plan: &Plan) -> Self {
+        let own = OwnCredentials::new();
+        own.hold(app::credentials(plan));
+        let rules = plan.sanitize.clone();
+        Self(Scrubber::of(&Sanitizer::standard(
+            rules,
+            Findings::unheard(),
+            own,
+        )))
+    }
+
+    fn text(&self, text: &str) -> String {
+        let clean = self.0.without_credentials(&Json::string(text));
+        clean.root().as_str().unwrap_or_default().into_owned()
+    }
+
+    fn change(&self, change: Difference) -> Change {
+        let Difference {
+            path,
+            before,
+            after,
+        } = change;
+        let last = path.rsplit('/').next().unwrap_or_default();
+        // With what it is called: some are known for secrets by that alone.
+        let clean = |value: &Json| {
+            let named = meta::object_of(&[(last, value.clone())]);
+            let named = self.0.without_credentials(&named);
+            let value = named.root().members().next();
+            value.map_or_else(
+                || named.clone(),
+                |member| named.slice(member.value).detached(),
+            )
+        };
+        let before = before.as_ref().map(clean);
+        let after = after.as_ref().map(clean);
+        Change {
+            path: self.text(&path),
+            alike: before.is_some() && before == after,
+            before,
+            after,
+        }
+    }
 }
 
 fn approve(args: &ApproveArgs) -> Ended {
-    let store = match open(&args.source) {
-        Ok(store) => store,
+    let (store, clean) = match open(&args.source) {
+        Ok(opened) => opened,
         Err(ended) => return ended,
     };
     let Some(upstream) = UpstreamId::parse(&args.upstream) else {
@@ -324,12 +409,15 @@ fn approve(args: &ApproveArgs) -> Ended {
         }
         Ok(Some(())) => {}
     }
+    for (sort, name, ..) in &mut told {
+        *name = clean.text(called(sort, name));
+    }
     let taken: Vec<_> = told
         .iter()
         .map(|(sort, name, state, digest)| Taken {
             upstream: upstream.as_str(),
             sort,
-            name: called(sort, name),
+            name,
             outcome: if *state == State::Gone {
                 "forgotten"
             } else {
@@ -371,18 +459,25 @@ fn approve(args: &ApproveArgs) -> Ended {
     }
 }
 
-/// The store of a configuration.
-fn open(source: &Source) -> Result<Store, Ended> {
-    let Some(directory) = source.part(&["state.dir"], |plan| plan.pins.directory)? else {
+/// The store of a configuration, and what takes credentials out of what is in it, as far as they are known here.
+fn open(source: &Source) -> Result<(Store, Clean), Ended> {
+    let take = |plan: Plan| -> Option<(PathBuf, Clean)> {
+        let clean = Clean::of(&plan);
+        Some((plan.pins.directory?, clean))
+    };
+    let Some((directory, clean)) = source.part(&["state.dir"], take)? else {
         out::problem(
             "`state.dir` is not set: pins are in the memory of the running gateway, and end with it",
         );
         return Err(Ended::Failed);
     };
-    Store::open(&directory).map_err(|error| {
-        out::problem(&error.to_string());
-        Ended::Failed
-    })
+    match Store::open(&directory) {
+        Ok(store) => Ok((store, clean)),
+        Err(error) => {
+            out::problem(&error.to_string());
+            Err(Ended::Failed)
+        }
+    }
 }
 
 /// The records of one upstream or all, and whether one could not be read, which is told.
@@ -415,19 +510,24 @@ fn as_json(row: &Row<'_>) -> Json {
     let mut members = vec![
         ("upstream", Json::string(row.upstream.as_str())),
         ("sort", Json::string(row.sort)),
-        ("name", Json::string(called(row.sort, row.name))),
+        (
+            "name",
+            Json::string(&row.clean.text(called(row.sort, row.name))),
+        ),
         ("state", Json::string(row.pin.state().word())),
         ("digest", Json::string(row.pin.digest())),
     ];
-    members.extend(row.pin.like().map(|like| ("like", Json::string(like))));
-    members.extend(row.pin.held().map(|why| ("held", Json::string(why))));
-    if let Some(changes) = changes(row.pin) {
+    let text = |text: &str| Json::string(&row.clean.text(text));
+    members.extend(row.pin.like().map(|like| ("like", text(like))));
+    members.extend(row.pin.held().map(|why| ("held", text(why))));
+    if let Some(changes) = row.changes() {
         let changes: Vec<_> = changes
             .into_iter()
             .map(|it| {
                 let mut members = vec![("path", Json::string(&it.path))];
                 members.extend(it.before.map(|before| ("before", before)));
                 members.extend(it.after.map(|after| ("after", after)));
+                members.extend(it.alike.then(|| ("alike", Json::of(&true))));
                 meta::object_of(&members)
             })
             .collect();

@@ -2,7 +2,9 @@
 //!
 //! Guarantees: a record is written whole or not at all, mode 0600, in a directory that others may not write to; one that was
 //! cut short, altered so that it reads as no record, or is beyond its bounds, is told of as such and never taken for an empty
-//! one, so none is written that is beyond them; several processes may use one directory, one writes at a time. The files hold definitions, which are no secrets.
+//! one, so none is written that is beyond them; several processes may use one directory, one writes at a time. The files
+//! hold definitions as servers wrote them, since what is compared and approved is every byte: a server that writes a secret into one
+//! finds it here, and `usher pins` shows it without.
 //! Deliberately absent: what the records mean.
 
 use std::{

@@ -1,5 +1,7 @@
 //! What is withheld, how it is answered, and what cannot be got around.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 use crate::{
     audit::{events, records},
@@ -380,4 +382,54 @@ async fn what_somebody_approves_is_recorded_as_an_approval_and_no_damage_is() {
     let told = events(&directory);
     let approvals = told.iter().filter(|event| event["event"] == "approval");
     assert_eq!(approvals.count(), 1, "{told:#?}");
+}
+
+/// SECURITY 8, AUD-8: who looks at what changed sees all of it but what nobody is to see.
+#[tokio::test]
+async fn what_is_shown_of_a_definition_has_no_credential_in_it() {
+    const OWN: &str = "sk-own-Zq8Xv3Lw9Rt2Yp7Nb4Kc";
+    const ACCESS: [&str; 2] = ["AKIAQYLPMN5HHHFPZAM2", "AKIAQYLPMN5HHHFPZAM3"];
+    let of = |name: &str, text: &str| with(name, &format!(r#""description":{}"#, json!(text)));
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([of("t", &format!("use {}", ACCESS[0])), of("u", "plain")])
+        .telling();
+    let state = State::of("watch");
+    let gateway = state.gateway(&notes).start().await;
+    // What the command knows of, and the server ought not to.
+    let token = state.dir.path().join("token");
+    fs::write(&token, OWN).unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let text = fs::read_to_string(state.config()).unwrap();
+    let admin = format!("admin: {{ token: '${{file:{}}}' }}\n", token.display());
+    fs::write(state.config(), text + &admin).unwrap();
+    state.written().await;
+    let new = format!("n_{OWN}");
+    notes.offer(
+        0,
+        vec![
+            of("t", &format!("use {}", ACCESS[1])),
+            of("u", &format!("now {OWN}\u{200B} <script>")),
+            tool(&new),
+        ],
+    );
+    notes.announce("tools").await;
+    state.unapproved(3).await;
+    let diff = state.usher(&["diff"]);
+    let same = "    - use [redacted:aws_access_key_id]\n    + use [redacted:aws_access_key_id]\n    differs in a credential alone, which is not shown\n";
+    assert!(diff.contains(same), "{diff}");
+    let shown = "    - plain\n    + now [redacted:own_credential]\\u{200b} <script>\n\n";
+    assert!(diff.contains(shown), "{diff}");
+    for words in [
+        &["diff"][..],
+        &["status"],
+        &["diff", "--json"],
+        &["approve", "notes", "--all", "--json"],
+    ] {
+        let told = state.usher(words);
+        assert!(told.contains("n_[redacted:own_credential]"), "{told}");
+        for secret in [OWN, ACCESS[0], ACCESS[1]] {
+            assert!(!told.contains(secret), "{words:?}: {told}");
+        }
+    }
+    drop(gateway);
 }
