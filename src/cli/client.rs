@@ -22,6 +22,7 @@ use hyper_util::{
 
 use super::{refused::Refused, shown};
 use crate::{
+    fetch::misnames_port,
     json::{Json, Limits},
     jsonrpc::{Frame, Message, RequestId, Response, decode, encode, sse},
     protocol::{Revision, codes, meta, methods, mirror},
@@ -60,6 +61,10 @@ impl Client {
             .ok()
             .filter(|parsed: &Uri| parsed.host().is_some_and(|host| !host.is_empty()))
             .ok_or_else(|| format!("`{url}` is not an address"))?;
+        // The token would go to another program.
+        if parsed.authority().is_some_and(misnames_port) {
+            return Err(format!("`{url}` has a port that is none"));
+        }
         let here = |host: &str| {
             let host = host.trim_matches(['[', ']']);
             let address: Option<std::net::IpAddr> = host.parse().ok();

@@ -346,8 +346,20 @@ fn an_address_without_its_scheme_is_answered_with_the_scheme() {
     for url in ["http://", "http:///mcp", "https://a b/"] {
         assert!(said(url).ends_with("is not an address"), "{}", said(url));
     }
-    for url in ["HTTP://127.0.0.1:8808/mcp", "https://[::1]:1/mcp"] {
+    for url in [
+        "HTTP://127.0.0.1:8808/mcp",
+        "https://[::1]:1/mcp",
+        "http://[::1]/mcp",
+    ] {
         assert_eq!(said(url), "", "{url}");
+    }
+    // It would be read as that of the scheme.
+    for url in ["http://127.0.0.1:88080/mcp", "https://x.example:88080/mcp"] {
+        assert!(
+            said(url).ends_with("has a port that is none"),
+            "{}",
+            said(url)
+        );
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use http::{Uri, uri::Scheme};
+use http::{
+    Uri,
+    uri::{Authority, Scheme},
+};
 
 use super::FetchError;
 
@@ -150,11 +153,17 @@ fn parse(text: &str) -> Result<Uri, FetchError> {
     if host(&uri).is_empty() || authority.as_str().contains('%') {
         return Err(bad("an address without a usable host"));
     }
-    // A port that is none would be read as the scheme's own.
-    if !authority.as_str().ends_with(authority.host()) && uri.port_u16().is_none() {
+    if misnames_port(authority) {
         return Err(bad("an address with a port that is none"));
     }
     Ok(uri)
+}
+
+/// Whether there is something behind the host that is no port: it would be read as the scheme's own, and so lead elsewhere.
+pub fn misnames_port(authority: &Authority) -> bool {
+    let text = authority.as_str();
+    let place = text.rsplit_once('@').map_or(text, |(_, place)| place);
+    place.len() != authority.host().len() && authority.port_u16().is_none()
 }
 
 fn host(uri: &Uri) -> &str {

@@ -35,7 +35,7 @@ use crate::json::{Json, Limits};
 
 use wire::Special;
 
-pub use address::{Address, Trust};
+pub use address::{Address, Trust, misnames_port};
 pub use challenge::Challenge;
 #[cfg(feature = "grpc")]
 pub(crate) use dialing::Dialer;

@@ -14,6 +14,7 @@ use crate::{
         secrets,
         units::{Ordered, Time},
     },
+    fetch::misnames_port,
     protocol::{Revision, UpstreamId},
     sanitize::OwnCredentials,
     upstream::spec::{
@@ -293,6 +294,13 @@ fn refuse_foreign(
 }
 
 fn address(check: &mut Check<'_>, path: &[&str], text: &str, plain_http: bool) -> Option<Uri> {
+    if text.contains('#') {
+        check.wrong(
+            path,
+            "an address with a `#` in it",
+            "what follows it is never sent to a server: leave it out",
+        );
+    }
     let parsed = text.parse::<Uri>().ok();
     let parts = parsed
         .as_ref()
@@ -310,6 +318,13 @@ fn address(check: &mut Check<'_>, path: &[&str], text: &str, plain_http: bool) -
             path,
             "an address with a user or password in it",
             "`auth: { basic: { user: …, password: … } }` sends them",
+        );
+    }
+    if misnames_port(authority) {
+        check.wrong(
+            path,
+            "an address with a port that is none",
+            "a number of at most 65535; without one it is that of https or http",
         );
     }
     match scheme {

@@ -246,11 +246,30 @@ fn addresses_of_upstreams_are_https_unless_loopback_or_plain_http_is_said() {
     for fine in [
         "\"http://example.com/mcp\", plain_http: true",
         "\"http://localhost:1/mcp\"",
+        "\"http://localhost/mcp\"",
         "\"http://[::1]:1/mcp\"",
         "\"https://example.com/mcp\"",
     ] {
         drop(Files::with(&upstream(fine)).plan());
     }
+}
+
+/// It would be read as that of the scheme, and the credential go to whoever listens there.
+#[test]
+fn a_port_that_is_none_and_a_fragment_are_refused_in_the_address_of_an_upstream() {
+    for url in [
+        "http://127.0.0.1:88080/mcp",
+        "https://example.com:88080/mcp",
+        "https://example.com:mcp/",
+        "http://[::1]:99999/",
+        "https://example.com:/mcp",
+        "https://mcp:mcp/",
+    ] {
+        let told = only(&format!("upstreams: {{ a: {{ url: \"{url}\" }} }}\n"));
+        assert_eq!(told.message, "an address with a port that is none", "{url}");
+    }
+    let told = only("upstreams: { a: { url: \"https://example.com/mcp#tools\" } }\n");
+    assert_eq!(told.message, "an address with a `#` in it");
 }
 
 #[test]

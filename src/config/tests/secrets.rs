@@ -112,7 +112,7 @@ fn what_may_be_a_secret_in_a_command_or_its_variables_is_told_by_its_place() {
 fn what_is_called_a_secret_in_an_address_is_shown_to_nobody_and_may_not_come_back() {
     let plan = Files::with(
         "upstreams:\n\
-         \x20 a: { url: \"https://a.example/mcp?token=0a1b2c3d4e5f&page=2&api%5Fkey=9f8e7d6c5b4a#sig=77665544\" }\n\
+         \x20 a: { url: \"https://a.example/mcp?token=0a1b2c3d4e5f&page=2&api%5Fkey=9f8e7d6c5b4a\" }\n\
          \x20 b: { url: \"https://b.example/mcp?token=${env:TOKEN}&key=5566778899aa\" }\n\
          \x20 c: { url: \"https://c.example/mcp?tenant=acme&token=\" }\n",
     )
@@ -126,7 +126,7 @@ fn what_is_called_a_secret_in_an_address_is_shown_to_nobody_and_may_not_come_bac
     for (key, expected) in [
         (
             "a",
-            "https://a.example/mcp?token=(set)&page=2&api%5Fkey=(set)#sig=(set)",
+            "https://a.example/mcp?token=(set)&page=2&api%5Fkey=(set)",
         ),
         ("b", "https://b.example/mcp?token=${env:TOKEN}&key=(set)"),
         ("c", "https://c.example/mcp?tenant=acme&token="),
@@ -142,6 +142,10 @@ fn what_is_called_a_secret_in_an_address_is_shown_to_nobody_and_may_not_come_bac
     for secret in ["0a1b2c3d4e5f", "9f8e7d6c5b4a", "5566778899aa"] {
         assert!(confided.contains(&secret), "{confided:?}");
     }
+    // Nor is one shown in an address that is refused.
+    let refused = Files::with("upstreams: { a: { url: \"https://a/mcp#sig=77665544\" } }\n");
+    let drawn = refused.rejected().drawn(Colour::Plain);
+    assert!(!drawn.contains("77665544"), "{drawn}");
 }
 
 #[test]
