@@ -450,6 +450,13 @@ fn credential(check: &mut Check<'_>, key: &str, auth: &Auth) -> Option<(HeaderNa
             if token.trim().is_empty() {
                 check.wrong(&at("bearer"), "an empty token", "");
             }
+            if names_scheme(token) {
+                check.wrong(
+                    &at("bearer"),
+                    "a token that begins with `Bearer`",
+                    "leave out `Bearer`: it is added",
+                );
+            }
             header_value(check, &at("bearer"), token);
             Some((header::AUTHORIZATION, format!("Bearer {token}").into()))
         }
@@ -498,6 +505,12 @@ fn credential(check: &mut Check<'_>, key: &str, auth: &Auth) -> Option<(HeaderNa
         }
         Auth::ClientCredentials(_) | Auth::TokenExchange(_) | Auth::IdJag(_) => None,
     }
+}
+
+/// Whether a bearer token brings the name of its scheme along, which no token begins with.
+fn names_scheme(token: &str) -> bool {
+    let word = token.split_whitespace().next();
+    word.is_some_and(|word| word.len() < token.trim().len() && word.eq_ignore_ascii_case("bearer"))
 }
 
 /// The grant by which tokens are got, if that is the credential.

@@ -272,6 +272,27 @@ fn a_port_that_is_none_and_a_fragment_are_refused_in_the_address_of_an_upstream(
     assert_eq!(told.message, "an address with a `#` in it");
 }
 
+/// It is added, and twice it is no credential.
+#[test]
+fn a_bearer_token_that_brings_its_scheme_along_is_refused() {
+    for written in [
+        "\"Bearer ${env:TOKEN}\"",
+        "\"bearer ${env:TOKEN}\"",
+        "\"BEARER  x\"",
+    ] {
+        let yaml = format!(
+            "upstreams: {{ a: {{ url: \"https://a/mcp\", auth: {{ bearer: {written} }} }} }}\n"
+        );
+        let told = lines(&yaml);
+        let told = told.iter().find(|(_, _, path, message)| {
+            path == "upstreams.a.auth.bearer" && message == "a token that begins with `Bearer`"
+        });
+        assert!(told.is_some(), "{written}");
+    }
+    let fine = "upstreams: { a: { url: \"https://a/mcp\", auth: { bearer: \"${env:TOKEN}\" } } }\n";
+    drop(Files::with(fine).plan());
+}
+
 #[test]
 fn what_belongs_to_the_other_kind_of_upstream_is_refused() {
     let paths: Vec<String> = lines(
