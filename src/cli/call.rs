@@ -179,11 +179,10 @@ async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Jso
             if !shared.json && refused.is_unknown_name() {
                 suggest(&gateway, &shared.spelled(), kind_of(method), &asked).await;
             }
-            gateway.close().await;
-            return Ended::Failed;
+            return gateway.end(Ended::Failed).await;
         }
     };
-    gateway.close().await;
+    let closed = gateway.close().await;
     let member = |key: &str| result.root().member(key);
     let asks = member("resultType").and_then(Node::as_str).as_deref() == Some("input_required");
     let failed = member("isError").and_then(Node::as_bool) == Some(true);
@@ -196,11 +195,11 @@ async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Jso
     } else {
         show(&result);
     }
-    if asks || failed {
+    closed.err().unwrap_or(if asks || failed {
         Ended::Failed
     } else {
         Ended::Well
-    }
+    })
 }
 
 /// Whose word it is that a call failed, where it failed. A gateway lets nobody but itself give a reason of its own.

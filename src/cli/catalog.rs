@@ -54,12 +54,13 @@ pub(super) async fn run(args: Args) -> Ended {
             Ok(items) => lists.push((kind, items)),
             Err(refused) => {
                 shown::refusal(&refused, args.json);
-                gateway.close().await;
-                return Ended::Failed;
+                return gateway.end(Ended::Failed).await;
             }
         }
     }
-    gateway.close().await;
+    if let Err(stopped) = gateway.close().await {
+        return stopped;
+    }
     if args.json {
         let members: Vec<(&str, Json)> = lists
             .iter()

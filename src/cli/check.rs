@@ -11,12 +11,12 @@ use http::Uri;
 
 use super::{
     Ended,
-    gateway::{looking, settled},
+    gateway::Own,
     out, policy, shown,
     source::{Source, counted, draw},
 };
 use crate::{
-    app::{App, UpstreamStatus, failing_cases, unfit_policies},
+    app::{UpstreamStatus, failing_cases, unfit_policies},
     auth::spec::AuthSpec,
     catalog::rules::ToolsetRules,
     config::{Plan, PolicyPlan, RENEWAL, Rejected},
@@ -26,7 +26,6 @@ use crate::{
     policy::{Item, ItemKind, Policy, Problem},
     protocol::{UpstreamId, meta},
     sanitize::rules::UpstreamRules,
-    tasks::Tasks,
     upstream::spec::{Endpoint, UpstreamSpec},
 };
 
@@ -197,10 +196,7 @@ async fn reached(
     let content = plan.sanitize.upstreams.clone();
     let (statuses, items) = match connect(plan).await {
         Ok(seen) => seen,
-        Err(error) => {
-            out::problem(&error);
-            return Ended::Failed;
-        }
+        Err(ended) => return ended,
     };
     let well = statuses.iter().all(UpstreamStatus::is_well);
     if well {
@@ -253,15 +249,11 @@ async fn reached(
     }
 }
 
-async fn connect(plan: Plan) -> Result<(Vec<UpstreamStatus>, Vec<Item>), String> {
-    let tasks = Tasks::new();
-    let app = App::build(looking(plan), tasks.child())
-        .await
-        .map_err(|error| error.to_string())?;
-    let statuses = settled(&app).await;
-    let items = app.snapshot().items();
-    app.shutdown().await;
-    tasks.finish().await;
+/// How the upstreams are and what they offer; if that is not known, the reason has been told.
+async fn connect(plan: Plan) -> Result<(Vec<UpstreamStatus>, Vec<Item>), Ended> {
+    let (own, statuses) = Own::settled(plan).await?;
+    let items = own.app().snapshot().items();
+    own.close().await?;
     Ok((statuses, items))
 }
 

@@ -1,14 +1,16 @@
 //! The gateway that a one-off command talks to: a running one by its address, or one made for the occasion.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use clap::Args;
 
 use super::{
+    Ended,
     client::{Client, TOKEN},
     out,
     refused::Refused,
     shown,
+    signals::Halt,
     source::Source,
 };
 use crate::{
@@ -17,6 +19,7 @@ use crate::{
     call::Identity,
     config::Plan,
     json::{Json, Node},
+    jsonrpc::RpcError,
     protocol::{meta, methods::ListKind},
     tasks::Tasks,
     telemetry::Telemetry,
@@ -53,7 +56,14 @@ pub(super) enum Gateway {
     /// One that runs elsewhere.
     Running(Box<Client>),
     /// One of our own, for this command; where somebody is named, it is asked as by them.
-    AdHoc(App, Tasks, Option<Arc<Identity>>),
+    AdHoc(Own, Option<Arc<Identity>>),
+}
+
+/// A gateway of our own, with the servers that it has started. A signal ends it before its time, and them with it.
+pub(super) struct Own {
+    app: App,
+    tasks: Tasks,
+    halt: Halt,
 }
 
 impl Where {
@@ -76,19 +86,21 @@ impl Where {
     }
 
     /// The gateway, ready for this; if there is none, the reason has been told.
-    pub(super) async fn gateway(&self, to: To<'_>) -> Result<Gateway, super::Ended> {
+    pub(super) async fn gateway(&self, to: To<'_>) -> Result<Gateway, Ended> {
         if let Some(url) = &self.url {
             let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
             return Client::new(url, token.as_deref())
                 .map(|client| Gateway::Running(Box::new(client)))
                 .map_err(|error| {
                     out::problem(&format!("--url: {error}"));
-                    super::Ended::Misused
+                    Ended::Misused
                 });
         }
-        let (app, tasks) = build(&self.source, matches!(to, To::Ask(..))).await?;
-        tell(&ready(&app, to).await);
-        Ok(Gateway::AdHoc(app, tasks, None))
+        let mut plan = self.source.plan().ok_or(Ended::Misused)?;
+        if matches!(to, To::Look) {
+            plan = looking(plan);
+        }
+        Ok(Gateway::AdHoc(begun(plan, to).await?, None))
     }
 
     /// The same, asked as by somebody, where somebody is named: a gateway of our own takes the word of whoever runs it.
@@ -96,21 +108,19 @@ impl Where {
         &self,
         who: Option<Arc<Identity>>,
         to: To<'_>,
-    ) -> Result<Gateway, super::Ended> {
+    ) -> Result<Gateway, Ended> {
         Ok(match self.gateway(to).await? {
-            Gateway::AdHoc(app, tasks, _) => Gateway::AdHoc(app, tasks, who),
+            Gateway::AdHoc(own, _) => Gateway::AdHoc(own, who),
             running @ Gateway::Running(_) => running,
         })
     }
 
     /// One of our own to look at what somebody sees: by its policies, and nothing is recorded. If there is none, the reason has been
     /// told.
-    pub(super) async fn seen_by(&self, who: Arc<Identity>) -> Result<Gateway, super::Ended> {
-        let mut plan = self.source.plan().ok_or(super::Ended::Misused)?;
+    pub(super) async fn seen_by(&self, who: Arc<Identity>) -> Result<Gateway, Ended> {
+        let mut plan = self.source.plan().ok_or(Ended::Misused)?;
         plan.audit = None;
-        let (app, tasks) = built(plan, None).await?;
-        tell(&settled(&app).await);
-        Ok(Gateway::AdHoc(app, tasks, Some(who)))
+        Ok(Gateway::AdHoc(begun(plan, To::Look).await?, Some(who)))
     }
 }
 
@@ -123,13 +133,22 @@ fn tell(statuses: &[UpstreamStatus]) {
     }
 }
 
-/// An app of this configuration; if there is none, the reason has been told.
-pub(super) async fn build(source: &Source, calls: bool) -> Result<(App, Tasks), super::Ended> {
-    let mut plan = source.plan().ok_or(super::Ended::Misused)?;
-    if !calls {
-        plan = looking(plan);
-    }
-    built(plan, None).await
+/// One of our own of this plan, ready for this, and what is wrong is told; if there is none, so is the reason.
+async fn begun(plan: Plan, to: To<'_>) -> Result<Own, Ended> {
+    let halt = halt()?;
+    let (app, tasks) = built(plan, None).await?;
+    let own = Own { app, tasks, halt };
+    let (own, statuses) = own.ready(to).await?;
+    tell(&statuses);
+    Ok(own)
+}
+
+/// What a signal tells to end; if none can be heard, the reason has been told.
+fn halt() -> Result<Halt, Ended> {
+    Halt::listen().map_err(|error| {
+        out::problem(&format!("signals: {error}"));
+        Ended::Failed
+    })
 }
 
 /// The same plan for a look at what is offered: nothing is called, so nothing is recorded, and nobody is asked who they are and what
@@ -144,21 +163,31 @@ pub(super) fn looking(mut plan: Plan) -> Plan {
 }
 
 /// The same, watched as the configuration says: for what goes on for long.
-pub(super) async fn build_observed(source: &Source) -> Result<(App, Tasks), super::Ended> {
-    let plan = source.plan_to_serve().ok_or(super::Ended::Misused)?;
+pub(super) async fn build_observed(source: &Source) -> Result<(App, Tasks), Ended> {
+    let plan = source.plan_to_serve().ok_or(Ended::Misused)?;
     let telemetry = observed(&plan)?;
     built(plan, Some(telemetry)).await
 }
 
 /// What watches a gateway of this plan; if nothing can, the reason has been told.
-pub(super) fn observed(plan: &Plan) -> Result<Telemetry, super::Ended> {
+pub(super) fn observed(plan: &Plan) -> Result<Telemetry, Ended> {
     Telemetry::start(&plan.telemetry).map_err(|error| {
         out::problem(&error.to_string());
-        super::Ended::Failed
+        Ended::Failed
     })
 }
 
-async fn built(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), super::Ended> {
+async fn built(plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
+    // What is wrong with those of a directory is in the log.
+    let unguided = plan.policy.is_none();
+    let (app, tasks) = raised(plan, telemetry).await?;
+    for problem in app.policy_problems().iter().filter(|_| unguided) {
+        out::note(&problem.to_string());
+    }
+    Ok((app, tasks))
+}
+
+async fn raised(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
     if let Some(audit) = &mut plan.audit
         && audit.sinks.lines.is_some()
     {
@@ -166,36 +195,81 @@ async fn built(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tas
         audit.sinks.lines = Some(Stream::Stderr);
     }
     let tasks = Tasks::new();
-    // What is wrong with those of a directory is in the log.
-    let unguided = plan.policy.is_none();
     match App::observed(plan, telemetry, tasks.child()).await {
-        Ok(app) => {
-            for problem in app.policy_problems().iter().filter(|_| unguided) {
-                out::note(&problem.to_string());
-            }
-            Ok((app, tasks))
-        }
+        Ok(app) => Ok((app, tasks)),
         Err(error) => {
             out::problem(&error.to_string());
-            Err(super::Ended::Failed)
+            Err(Ended::Failed)
         }
     }
 }
 
-/// Waits until every upstream was reached once or failed once, with something to look at on a terminal.
-pub(super) async fn settled(app: &App) -> Vec<UpstreamStatus> {
-    ready(app, To::Look).await
-}
+impl Own {
+    /// One that looks at what the servers of this plan offer, once each was reached or failed, and how they are; if there is
+    /// none, the reason has been told.
+    pub(super) async fn settled(plan: Plan) -> Result<(Self, Vec<UpstreamStatus>), Ended> {
+        let halt = halt()?;
+        let (app, tasks) = raised(looking(plan), None).await?;
+        Self { app, tasks, halt }.ready(To::Look).await
+    }
 
-/// The same, or until what is asked for is there.
-async fn ready(app: &App, to: To<'_>) -> Vec<UpstreamStatus> {
-    let waiting = shown::waiting(&format!("connecting to {} upstreams", app.statuses().len()));
-    let statuses = tokio::select! {
-        statuses = app.settled(app.slowest_start().max(SETTLE)) => statuses,
-        () = offered(app, to) => app.statuses(),
-    };
-    waiting.finish_and_clear();
-    statuses
+    /// What runs.
+    pub(super) const fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Waits until every upstream was reached once or failed once, or until what is asked for is there, with something to look
+    /// at on a terminal. Where a signal is first, it is closed.
+    async fn ready(self, to: To<'_>) -> Result<(Self, Vec<UpstreamStatus>), Ended> {
+        let app = &self.app;
+        let waiting = shown::waiting(&format!("connecting to {} upstreams", app.statuses().len()));
+        let statuses = tokio::select! {
+            statuses = app.settled(app.slowest_start().max(SETTLE)) => Ok(statuses),
+            () = offered(app, to) => Ok(app.statuses()),
+            ended = self.halt.asked() => Err(ended),
+        };
+        waiting.finish_and_clear();
+        match statuses {
+            Ok(statuses) => Ok((self, statuses)),
+            Err(ended) => {
+                self.close().await?;
+                Err(ended)
+            }
+        }
+    }
+
+    /// One request. Where a signal comes before its answer it is given up, and answered and recorded as what a gateway cuts off
+    /// that stops.
+    async fn request(
+        &self,
+        who: Arc<Identity>,
+        method: &str,
+        params: Json,
+    ) -> Result<Json, RpcError> {
+        let mut asking = pin!(self.app.request_as(who, method, params));
+        tokio::select! {
+            answer = asking.as_mut() => return answer,
+            _ = self.halt.asked() => self.app.conclude(),
+        }
+        asking.await
+    }
+
+    /// Ends it, with the servers that it has started.
+    ///
+    /// # Errors
+    /// How the command ends, where a signal asked for that.
+    pub(super) async fn close(self) -> Result<(), Ended> {
+        let Self { app, tasks, halt } = self;
+        tokio::select! {
+            () = async {
+                app.shutdown().await;
+                tasks.finish().await;
+            } => {}
+            // What runs is dropped with the runtime, which kills the servers.
+            () = halt.urged() => {}
+        }
+        halt.closed()
+    }
 }
 
 /// Waits until what is asked for is in the catalog.
@@ -221,9 +295,9 @@ impl Gateway {
     pub(super) async fn request(&self, method: &str, params: Json) -> Result<Json, Refused> {
         match self {
             Self::Running(client) => client.request(method, params).await,
-            Self::AdHoc(app, _, who) => {
+            Self::AdHoc(own, who) => {
                 let who = who.clone().unwrap_or_else(Identity::anonymous);
-                let answer = app.request_as(who, method, params).await;
+                let answer = own.request(who, method, params).await;
                 answer.map_err(Refused::Answer)
             }
         }
@@ -231,8 +305,8 @@ impl Gateway {
 
     /// Every item of a list.
     pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Json>, Refused> {
-        if let Self::AdHoc(app, _, None) = self {
-            return Ok(app.catalog(kind));
+        if let Self::AdHoc(own, None) = self {
+            return Ok(own.app.catalog(kind));
         }
         let mut items = Vec::new();
         let mut params = Json::empty_object();
@@ -250,10 +324,18 @@ impl Gateway {
     }
 
     /// Ends it, if it is ours.
-    pub(super) async fn close(self) {
-        if let Self::AdHoc(app, tasks, _) = self {
-            app.shutdown().await;
-            tasks.finish().await;
+    ///
+    /// # Errors
+    /// How the command ends, where a signal asked for that.
+    pub(super) async fn close(self) -> Result<(), Ended> {
+        match self {
+            Self::Running(_) => Ok(()),
+            Self::AdHoc(own, _) => own.close().await,
         }
+    }
+
+    /// The same for a command that would have ended so.
+    pub(super) async fn end(self, ended: Ended) -> Ended {
+        self.close().await.err().unwrap_or(ended)
     }
 }

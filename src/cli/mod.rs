@@ -1,7 +1,8 @@
 //! The command line: what can be said, and which file does it.
 //!
-//! Guarantees: exit code 0 when all is well, 1 when what was asked for failed, 2 for usage or configuration; results on
-//! stdout, everything else on stderr; colours on terminals only. Each command is one file.
+//! Guarantees: exit code 0 when all is well, 1 when what was asked for failed, 2 for usage or configuration, 130 and 143 for
+//! what SIGINT or SIGTERM ended; results on stdout, everything else on stderr; colours on terminals only. Each command is one
+//! file.
 
 mod audit;
 mod call;
@@ -32,7 +33,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use nix::sys::resource::{Resource, setrlimit};
@@ -54,7 +55,8 @@ Examples:
   usher serve --mcp-json ~/.cursor/mcp.json the servers of an existing file behind one endpoint
   usher init && usher check && usher serve  a configuration of your own
 
-Exit codes: 0 fine, 1 what was asked for failed, 2 usage or configuration";
+Exit codes: 0 fine, 1 what was asked for failed, 2 usage or configuration; 130 and 143 where SIGINT or SIGTERM ended it, with the
+servers that it had started";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -85,6 +87,9 @@ enum Command {
     DemoTravel,
 }
 
+/// How long it may take to drop what runs when a signal has ended the command.
+const KILL: Duration = Duration::from_secs(1);
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ended {
@@ -94,15 +99,28 @@ enum Ended {
     Failed,
     /// The usage or the configuration was wrong.
     Misused,
+    /// SIGINT ended it before its time.
+    Interrupted,
+    /// SIGTERM ended it before its time.
+    Terminated,
+}
+
+impl Ended {
+    /// What a shell is told; of those that a signal ends, what it says of who dies of that signal.
+    const fn code(self) -> u8 {
+        match self {
+            Self::Well => 0,
+            Self::Failed => 1,
+            Self::Misused => 2,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
 }
 
 impl From<Ended> for ExitCode {
     fn from(ended: Ended) -> Self {
-        Self::from(match ended {
-            Ended::Well => 0,
-            Ended::Failed => 1,
-            Ended::Misused => 2,
-        })
+        Self::from(ended.code())
     }
 }
 
@@ -131,7 +149,11 @@ pub fn run() -> ExitCode {
         Ok(runtime) => {
             let ended = runtime.block_on(obey(cli.command));
             // A read of stdin that nobody waits for any more must not keep the process.
-            runtime.shutdown_background();
+            match ended {
+                Ended::Well | Ended::Failed | Ended::Misused => runtime.shutdown_background(),
+                // There may be servers that were not given the time to end: they are killed when what runs them is dropped.
+                Ended::Interrupted | Ended::Terminated => runtime.shutdown_timeout(KILL),
+            }
             match out::unwritten() {
                 // What a gateway that serves says of itself is no result.
                 Some(error) if !serves => {

@@ -1,14 +1,19 @@
 //! What `usher call`, `usher prompt` and `usher catalog` say of a running gateway that refuses.
 
-use std::process::Stdio;
+use std::{path::Path, process::Stdio};
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::Command,
 };
 
+use crate::audit::records;
 use crate::harness::{
-    Gateway, Heard, PATIENCE, Play, Revision, Upstream, eventually, tool, within,
+    Gate, Gateway, Heard, PATIENCE, Play, Revision, Upstream, eventually, tool, within,
 };
 
 /// What a command says on stderr of the gateway at this path; it always fails.
@@ -313,4 +318,117 @@ permit(principal == User::"ana", action, resource == Prompt::"notes_plan");"#,
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains(r#""name":"ana""#), "{told}");
     assert!(!told.contains("auth_method"), "{told}");
+}
+
+/// Has a command run that starts a server which neither answers nor ends by itself, and sends it a signal once that runs, or once
+/// `until` says so. How the command ended, and what it said.
+async fn stopped(
+    arguments: &[&str],
+    yaml: &str,
+    directory: &Path,
+    signal: Signal,
+    until: impl Future<Output = ()>,
+) -> std::process::Output {
+    let file = directory.join("usher.yaml");
+    std::fs::write(&file, yaml).unwrap();
+    let running = Command::new(env!("CARGO_BIN_EXE_usher"))
+        .args(arguments)
+        .arg("-c")
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let process = Pid::from_raw(running.id().unwrap().try_into().unwrap());
+    until.await;
+    kill(process, signal).unwrap();
+    let ended = within(PATIENCE, "the command ends", running.wait_with_output()).await;
+    ended.unwrap()
+}
+
+/// A server that says where its process is, and nothing more; it does not even end with its input.
+const HANGING: &str = "command: [sh, -c, 'echo $$ > pid.new; mv pid.new pid; exec sleep 600']";
+
+/// Where that process is, once it runs.
+async fn hanging(directory: &Path) -> Pid {
+    let file = directory.join("pid");
+    let pid = eventually("the server runs", async || {
+        std::fs::read_to_string(&file).ok()
+    });
+    Pid::from_raw(pid.await.trim().parse().unwrap())
+}
+
+/// Whether it does, and does not only wait for somebody to ask how it ended.
+fn runs(process: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    stat.is_ok_and(|stat| {
+        let state = stat.rsplit(") ").next();
+        state.is_some_and(|state| !state.starts_with('Z'))
+    })
+}
+
+#[tokio::test]
+async fn a_command_that_a_signal_ends_leaves_no_server_behind() {
+    for (arguments, signal, code) in [
+        (&["catalog"][..], Signal::SIGINT, 130),
+        (&["check", "--connect"], Signal::SIGTERM, 143),
+        (&["call", "hangs_x"], Signal::SIGINT, 130),
+        (&["policy", "check", "--connect"], Signal::SIGTERM, 143),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        std::fs::create_dir(here.join("policies")).unwrap();
+        std::fs::write(
+            here.join("policies/a.cedar"),
+            "permit(principal, action, resource);",
+        )
+        .unwrap();
+        let yaml = format!(
+            "audit: off\nupstreams: {{ hangs: {{ {HANGING}, cwd: {} }} }}\n",
+            here.display()
+        );
+        let runs = async {
+            hanging(here).await;
+        };
+        let ended = stopped(arguments, &yaml, here, signal, runs).await;
+        assert_eq!(ended.status.code(), Some(code), "{arguments:?}: {ended:?}");
+        let server = hanging(here).await;
+        eventually("the server is gone", async || (!runs(server)).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_a_signal_ends_is_on_record_as_cut_off() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("slow")])
+        .on("tools/call", move |_: &Heard| {
+            Play::Gated(
+                Vec::new(),
+                held.clone(),
+                Box::new(Play::Result("{}".into())),
+            )
+        });
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let yaml = format!(
+        "audit: {{ dir: '{}' }}\nupstreams: {{ notes: {{ {} }} }}\n",
+        here.join("log").display(),
+        notes.place()
+    );
+    let heard = async {
+        notes.until_heard("tools/call", 1).await;
+    };
+    let ended = stopped(&["call", "notes_slow"], &yaml, here, Signal::SIGINT, heard).await;
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        told.contains("whether the call took effect is unknown"),
+        "{told}"
+    );
+    let told = records(&here.join("log"), "tools/call");
+    assert_eq!(told.last().unwrap()["stage"], "outcome", "{told:#?}");
+    assert_eq!(told.last().unwrap()["reason"], "shutting_down");
 }

@@ -78,10 +78,10 @@ impl About {
         }
         let gateway = self.place.gateway(To::Look).await?;
         let offered = match &gateway {
-            Gateway::AdHoc(app, ..) => Ok(Offered::of(app)),
+            Gateway::AdHoc(own, _) => Ok(Offered::of(own.app())),
             Gateway::Running(_) => listed(&gateway).await,
         };
-        gateway.close().await;
+        gateway.close().await?;
         offered
     }
 }
