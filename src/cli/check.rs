@@ -1,7 +1,7 @@
 //! `usher check`: whether a configuration and its policies are right, and with `--connect` whether its upstreams are there.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
     time::SystemTime,
 };
@@ -191,7 +191,7 @@ async fn reached(
     mut notes: Vec<String>,
     summary: &str,
 ) -> Ended {
-    let addresses = addresses(&plan);
+    let (addresses, unproven) = (addresses(&plan), unproven(&plan));
     let (sets, limits) = (plan.catalog.toolsets.clone(), plan.limits.rules.clone());
     let content = plan.sanitize.upstreams.clone();
     let (statuses, items) = match connect(plan).await {
@@ -232,6 +232,9 @@ async fn reached(
                 .and_then(|url| path_hint(status, url))
             {
                 out::line(&format!("{}: {hint}", status.id));
+            }
+            if unproven.contains(&status.id) && asks_for_login(status) {
+                out::line(&format!("{}: {LOGIN}", status.id));
             }
             for report in &status.reports {
                 out::line(&format!("{}: {}", status.id, out::tame(report)));
@@ -356,6 +359,23 @@ fn addresses(plan: &Plan) -> HashMap<UpstreamId, Uri> {
         Endpoint::Stdio(_) => None,
     };
     plan.upstreams.iter().filter_map(address).collect()
+}
+
+/// The upstreams that are asked without anything that proves who asks.
+fn unproven(plan: &Plan) -> HashSet<UpstreamId> {
+    let unproven = plan
+        .upstreams
+        .iter()
+        .filter(|spec| !spec.has_credential() && !plan.connect.accounts.contains_key(&spec.id));
+    unproven.map(|spec| spec.id.clone()).collect()
+}
+
+/// What to try when a server asks for a login and none is configured.
+const LOGIN: &str = "`auth: { authorization_code: {} }` has each user log in to it, `auth: { bearer: \"${env:TOKEN}\" }` sends one token for all";
+
+fn asks_for_login(status: &UpstreamStatus) -> bool {
+    let error = status.error.as_deref();
+    error.is_some_and(|error| error.contains("asks for a login"))
 }
 
 /// What to try when a server answers that there is nothing at its address.

@@ -359,7 +359,7 @@ impl Upstream {
             state,
             revision,
             since: presence.since,
-            error: presence.error.as_ref().map(ToString::to_string),
+            error: (presence.error.as_ref()).map(|error| self.shared.told(error)),
             unread: (self.shared.unread.load().as_deref()).cloned(),
             restarts: self.shared.restarts.load(Ordering::Relaxed),
             dropped_frames: self.shared.terms.dropped.load(Ordering::Relaxed),

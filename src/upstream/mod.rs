@@ -302,6 +302,18 @@ impl UpstreamError {
         }
     }
 
+    /// What operators are told where nothing was sent that could have been refused.
+    pub(in crate::upstream) fn without_credential(&self) -> String {
+        let Self::Auth(denial) = self else {
+            return self.to_string();
+        };
+        match denial.as_ref().map(|denial| denial.status) {
+            Some(403) => "lets nobody in who proves nothing (HTTP 403)".to_owned(),
+            Some(status) => format!("asks for a login (HTTP {status})"),
+            None => "asks for a login".to_owned(),
+        }
+    }
+
     /// The stable word for `data.reason`.
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -581,6 +593,17 @@ mod tests {
         assert_eq!(asked, "refused our credential with HTTP 401");
         assert_eq!(unasked, "refused our credential");
         assert_eq!(refused.reason(), refused.unsent(again).reason());
+    }
+
+    #[test]
+    fn who_was_sent_no_credential_has_refused_none() {
+        let told = |status| UpstreamError::denied(status).without_credential();
+        assert_eq!(told(401), "asks for a login (HTTP 401)");
+        let unasked = UpstreamError::Auth(None);
+        assert_eq!(unasked.without_credential(), "asks for a login");
+        assert!(told(403).ends_with("(HTTP 403)"));
+        let other = UpstreamError::Redirect(None);
+        assert_eq!(other.without_credential(), other.to_string());
     }
 
     #[test]

@@ -78,6 +78,15 @@ impl Shared {
         })
     }
 
+    /// An error in the words that operators are told.
+    pub(super) fn told(&self, error: &UpstreamError) -> String {
+        if self.spec.has_credential() {
+            error.to_string()
+        } else {
+            error.without_credential()
+        }
+    }
+
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.presence.load().state, Being::Ready(_))
     }

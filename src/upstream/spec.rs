@@ -61,6 +61,18 @@ impl Default for QueueBounds {
     }
 }
 
+impl UpstreamSpec {
+    /// Whether it is sent, or shown, anything that may prove who asks. What people are given where they log in is no part of this.
+    pub fn has_credential(&self) -> bool {
+        match &self.endpoint {
+            Endpoint::Stdio(_) => true,
+            Endpoint::Http(http) => {
+                !http.headers.is_empty() || http.grant.is_some() || http.tls.identity.is_some()
+            }
+        }
+    }
+}
+
 /// How much an upstream may say at a time (SECURITY 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerBounds {

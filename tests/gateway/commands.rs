@@ -320,6 +320,38 @@ permit(principal == User::"ana", action, resource == Prompt::"notes_plan");"#,
     assert!(!told.contains("auth_method"), "{told}");
 }
 
+/// What `check --connect` says of servers that do not come, in one line each.
+async fn checked(upstreams: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    std::fs::write(&file, format!("audit: off\nupstreams: {{ {upstreams} }}\n")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+    command.args(["check", "--connect", "-c"]).arg(&file);
+    command.kill_on_drop(true);
+    let ended = within(PATIENCE, "the command ends", command.output()).await;
+    let ended = ended.unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+/// SECURITY EGR-2
+#[tokio::test]
+async fn a_server_that_was_sent_no_credential_asks_for_a_login_and_refuses_none() {
+    let closed = Upstream::http(Revision::V2026_07_28)
+        .on("server/discover", |_: &Heard| Play::Status(401))
+        .on("initialize", |_: &Heard| Play::Status(401));
+    let place = closed.place();
+    let told = checked(&format!("closed: {{ {place} }}")).await;
+    assert!(told.contains("asks for a login (HTTP 401)"), "{told}");
+    assert!(told.contains("authorization_code: {}"), "{told}");
+    let told = checked(&format!("closed: {{ {place}, headers: {{ X-Who: me }} }}")).await;
+    assert!(
+        told.contains("refused our credential with HTTP 401"),
+        "{told}"
+    );
+    assert!(!told.contains("authorization_code"), "{told}");
+}
+
 /// Has a command run that starts a server which neither answers nor ends by itself, and sends it a signal once that runs, or once
 /// `until` says so. How the command ended, and what it said.
 async fn stopped(

@@ -54,6 +54,8 @@ pub(super) struct Board {
     stale_at: Option<Instant>,
     /// Whether each principal's lists are read with their own token, and nobody's with none.
     own: bool,
+    /// Whether it is sent a credential.
+    proves: bool,
 }
 
 impl Board {
@@ -67,6 +69,7 @@ impl Board {
             unread: Vec::new(),
             stale_at: None,
             own: (shared.terms.credentials.as_ref()).is_some_and(Credentials::lists_are_own),
+            proves: shared.spec.has_credential(),
         }
     }
 
@@ -166,6 +169,11 @@ impl Board {
     /// What is told of a list that could not be read, if there is one.
     fn unread(&self) -> Option<String> {
         let (kind, error) = self.unread.first()?;
+        let error = if self.proves {
+            error.to_string()
+        } else {
+            error.without_credential()
+        };
         Some(format!(
             "its `{}` could not be read: {error}",
             kind.method()

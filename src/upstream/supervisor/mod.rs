@@ -163,7 +163,8 @@ impl Supervisor {
                 }
             };
             self.backoff.ended_after(began.elapsed());
-            tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream is lost");
+            let told = self.shared.told(&error);
+            tracing::warn!(upstream = %self.shared.spec.id, error = told, "upstream is lost");
             let wait = self.backoff.wait();
             if matches!(error, UpstreamError::Protocol(_)) {
                 self.probe.forget();
@@ -216,7 +217,8 @@ impl Supervisor {
     fn tell_unreached(&mut self, error: &UpstreamError) {
         let upstream = &self.shared.spec.id;
         let UpstreamError::Credential(CredentialError::Nobody(words)) = error else {
-            tracing::warn!(%upstream, %error, "upstream cannot be reached");
+            let told = self.shared.told(error);
+            tracing::warn!(%upstream, error = told, "upstream cannot be reached");
             self.awaits = false;
             return;
         };
