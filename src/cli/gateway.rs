@@ -27,6 +27,8 @@ use crate::{
 
 /// How long upstreams may take, beside the start of their programs, until a one-off command goes on without them.
 const SETTLE: Duration = Duration::from_secs(30);
+/// How much longer than its start may take a program is waited for: then it is known why it did not come.
+const TOLD: Duration = Duration::from_secs(5);
 /// How often it is looked for what is asked for, while upstreams are away.
 const LOOK: Duration = Duration::from_millis(50);
 /// Pages of one list.
@@ -224,7 +226,7 @@ impl Own {
         let app = &self.app;
         let waiting = shown::waiting(&format!("connecting to {} upstreams", app.statuses().len()));
         let statuses = tokio::select! {
-            statuses = app.settled(app.slowest_start().max(SETTLE)) => Ok(statuses),
+            statuses = settled(app) => Ok(statuses),
             () = offered(app, to) => Ok(app.statuses()),
             ended = self.halt.asked() => Err(ended),
         };
@@ -269,6 +271,25 @@ impl Own {
             () = halt.urged() => {}
         }
         halt.closed()
+    }
+}
+
+/// Waits until every upstream was reached once or failed once, and says so of those that are still on their way.
+async fn settled(app: &App) -> Vec<UpstreamStatus> {
+    let mut statuses = app.settled(patience(app.slowest_start())).await;
+    statuses.iter_mut().for_each(under_way);
+    statuses
+}
+
+/// How long upstreams are waited for, where the slowest program may take so long to start.
+fn patience(start: Duration) -> Duration {
+    start.saturating_add(TOLD).max(SETTLE)
+}
+
+/// An upstream of which nothing is known yet has not gone wrong, and is not there.
+fn under_way(status: &mut UpstreamStatus) {
+    if status.state == "connecting" && status.error.is_none() {
+        status.error = Some("still connecting".to_owned());
     }
 }
 
@@ -337,5 +358,40 @@ impl Gateway {
     /// The same for a command that would have ended so.
     pub(super) async fn end(self, ended: Ended) -> Ended {
         self.close().await.err().unwrap_or(ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{protocol::UpstreamId, upstream::spec::Timeouts};
+
+    #[test]
+    fn a_program_is_waited_for_until_it_is_known_why_it_did_not_start() {
+        let start = Timeouts::default().start;
+        assert!(patience(start) > start);
+        assert_eq!(patience(Duration::ZERO), SETTLE);
+    }
+
+    #[test]
+    fn an_upstream_that_is_on_its_way_is_told_as_that() {
+        for (state, error, told) in [
+            ("connecting", None, Some("still connecting")),
+            ("connecting", Some("refused"), Some("refused")),
+            ("ready", None, None),
+            ("away", Some("no answer in time"), Some("no answer in time")),
+        ] {
+            let mut status = UpstreamStatus {
+                id: UpstreamId::parse("a").expect("a key"),
+                state,
+                revision: None,
+                counts: [0; 4],
+                error: error.map(str::to_owned),
+                unread: false,
+                reports: Vec::new(),
+            };
+            under_way(&mut status);
+            assert_eq!(status.error.as_deref(), told, "{state}");
+        }
     }
 }
