@@ -150,6 +150,7 @@ impl Upstream {
                 state: Being::Connecting,
                 since: Instant::now(),
                 error: None,
+                said: None,
             }),
             settled: CancellationToken::new(),
             closed: CancellationToken::new(),
@@ -359,7 +360,8 @@ impl Upstream {
             state,
             revision,
             since: presence.since,
-            error: (presence.error.as_ref()).map(|error| self.shared.told(error)),
+            error: (presence.error.as_ref())
+                .map(|error| self.shared.told(error, presence.said.as_deref())),
             unread: (self.shared.unread.load().as_deref()).cloned(),
             restarts: self.shared.restarts.load(Ordering::Relaxed),
             dropped_frames: self.shared.terms.dropped.load(Ordering::Relaxed),

@@ -55,6 +55,8 @@ pub(super) struct Presence {
     pub(super) since: Instant,
     /// What went wrong last, if anything did.
     pub(super) error: Option<UpstreamError>,
+    /// What a program said beside the protocol before that went wrong, where the error does not tell it.
+    pub(super) said: Option<Arc<String>>,
 }
 
 /// See [`Presence`].
@@ -78,13 +80,18 @@ impl Shared {
         })
     }
 
-    /// An error in the words that operators are told.
-    pub(super) fn told(&self, error: &UpstreamError) -> String {
-        if self.spec.has_credential() {
+    /// An error in the words that operators are told, with what was said before it.
+    pub(super) fn told(&self, error: &UpstreamError, said: Option<&String>) -> String {
+        let mut told = if self.spec.has_credential() {
             error.to_string()
         } else {
             error.without_credential()
+        };
+        if let Some(said) = said {
+            told.push_str("; ");
+            told.push_str(said);
         }
+        told
     }
 
     pub(super) fn is_ready(&self) -> bool {

@@ -352,6 +352,20 @@ async fn a_server_that_was_sent_no_credential_asks_for_a_login_and_refuses_none(
     assert!(!told.contains("authorization_code"), "{told}");
 }
 
+/// SECURITY OPS-3, AUD-8
+#[tokio::test]
+async fn a_program_that_does_not_come_in_time_is_told_with_what_it_said() {
+    let told = checked(
+        "slow: { command: [sh, -c, 'echo looking for $KEY >&2; echo Welcome, $KEY; exec sleep 600'], \
+         env: { KEY: hunter2-hunter2 }, timeout: { start: 2s } }",
+    )
+    .await;
+    assert!(told.contains("no answer in time"), "{told}");
+    assert!(told.contains("its last words: looking for"), "{told}");
+    assert!(told.contains("no message: Welcome, "), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
 /// Has a command run that starts a server which neither answers nor ends by itself, and sends it a signal once that runs, or once
 /// `until` says so. How the command ended, and what it said.
 async fn stopped(

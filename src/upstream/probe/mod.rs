@@ -7,6 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use arc_swap::ArcSwapOption;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
@@ -39,6 +40,8 @@ pub(super) struct Probe {
     terms: Arc<Terms>,
     /// When a server of the handshake era was last found, and by which transport.
     legacy_since: Option<(Instant, HttpTransport)>,
+    /// What a program said beside the protocol that was last found not to speak it.
+    said: ArcSwapOption<String>,
 }
 
 /// What the question for the stateless era found out.
@@ -61,6 +64,7 @@ impl Probe {
             connector,
             terms,
             legacy_since: None,
+            said: ArcSwapOption::empty(),
         }
     }
 
@@ -69,6 +73,7 @@ impl Probe {
     /// # Errors
     /// Why there is none; what was learnt before is forgotten unless the upstream was merely away.
     pub(super) async fn peer(&mut self) -> Result<Arc<dyn Peer>, UpstreamError> {
+        self.said.store(None);
         let mut remembered = self
             .legacy_since
             .filter(|(since, _)| since.elapsed() < LEGACY_FOR)
@@ -107,6 +112,23 @@ impl Probe {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// What the program said beside the protocol that there is no peer of now, unless the error tells it.
+    pub(super) fn said(&self) -> Option<Arc<String>> {
+        self.said.load_full()
+    }
+
+    /// The same, told once: what goes wrong later was not said by it.
+    pub(super) fn take_said(&self) -> Option<Arc<String>> {
+        self.said.swap(None)
+    }
+
+    /// Keeps what a program said that did not do what was asked. Where it ended, that is told by how it did.
+    fn hear(&self, wire: &Wire, error: &UpstreamError) {
+        if !matches!(error, UpstreamError::Unavailable { .. }) {
+            self.said.store(wire.transport.words().map(Arc::new));
         }
     }
 
@@ -293,7 +315,9 @@ impl Probe {
         // A process that ends says why; the handshake only sees that it ended.
         let session = tokio::select! {
             biased;
-            session = opening => session?,
+            session = opening => session
+                .map_err(UpstreamError::from)
+                .inspect_err(|error| self.hear(&wire, error))?,
             error = wire.transport.lost() => return Err(error),
         };
         closing.keep();
@@ -319,7 +343,10 @@ impl Probe {
                     return Ok((peer, http));
                 }
                 Err(error @ UpstreamError::Unavailable { .. }) => error,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.hear(&wire, &error);
+                    return Err(error);
+                }
             },
             error = wire.transport.lost() => error,
         };

@@ -163,7 +163,7 @@ impl Supervisor {
                 }
             };
             self.backoff.ended_after(began.elapsed());
-            let told = self.shared.told(&error);
+            let told = self.shared.told(&error, None);
             tracing::warn!(upstream = %self.shared.spec.id, error = told, "upstream is lost");
             let wait = self.backoff.wait();
             if matches!(error, UpstreamError::Protocol(_)) {
@@ -217,7 +217,7 @@ impl Supervisor {
     fn tell_unreached(&mut self, error: &UpstreamError) {
         let upstream = &self.shared.spec.id;
         let UpstreamError::Credential(CredentialError::Nobody(words)) = error else {
-            let told = self.shared.told(error);
+            let told = self.shared.told(error, self.probe.said().as_deref());
             tracing::warn!(%upstream, error = told, "upstream cannot be reached");
             self.awaits = false;
             return;
@@ -277,13 +277,17 @@ impl Supervisor {
             (Being::Away { .. }, Being::Away { .. })
         );
         let since = if same { before.since } else { Instant::now() };
-        let error = error.or_else(|| before.error.clone());
+        let (error, said) = match error {
+            Some(error) => (Some(error), self.probe.take_said()),
+            None => (before.error.clone(), before.said.clone()),
+        };
         // What could not be read was not read of this one.
         self.shared.unread.store(None);
         self.shared.presence.store(Arc::new(Presence {
             state,
             since,
             error,
+            said,
         }));
         self.shared.changed.notify_waiters();
     }

@@ -89,6 +89,11 @@ pub trait Transport: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
+    /// What it said beside the protocol, for operators, where there is a place for that.
+    fn words(&self) -> Option<String> {
+        None
+    }
+
     /// Resolves when the transport can carry no more (a process ended, an SSE stream closed). Never, for plain HTTP.
     fn lost(&self) -> BoxFuture<'_, UpstreamError>;
 

@@ -177,6 +177,7 @@ impl Inbox {
                 return Ok(());
             }
         }
+        self.mux.hear(text);
         self.noise += 1;
         if self.noise > MAX_NOISE {
             return Err(UpstreamError::Protocol(format!(

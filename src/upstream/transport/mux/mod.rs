@@ -41,6 +41,8 @@ const MAX_WAITING: usize = 2_048;
 const QUEUE: usize = 256;
 /// The most bytes that wait to be read, likewise. A response always fits.
 const HELD_BYTES: usize = 1 << 20;
+/// The longest text that is no message and is kept: of a longer one nothing is, since it may be cut within a secret.
+const MAX_KEPT: usize = 4 << 10;
 /// How many given-up ids are remembered, to tell late answers from foreign ones.
 const REMEMBERED: usize = 1_024;
 
@@ -59,6 +61,8 @@ struct Shared {
     unsolicited: Mutex<Option<mpsc::Receiver<Held>>>,
     /// Who says whose a frame is that names nobody.
     owners: OnceLock<Arc<dyn Owners>>,
+    /// The last text that was no message; see [`MAX_KEPT`].
+    noise: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -100,6 +104,7 @@ impl Mux {
             ended: CancellationToken::new(),
             unsolicited: Mutex::new(Some(receiver)),
             owners: OnceLock::new(),
+            noise: Mutex::new(None),
         }));
         let inbox = Inbox::new(mux.clone(), sender, json);
         (mux, inbox)
@@ -197,6 +202,18 @@ impl Mux {
     fn owner(&self, frame: &Frame) -> Option<Arc<Slot>> {
         let number = self.0.owners.get()?.whose(frame)?;
         self.waiting(number).map(|(slot, _limits)| slot)
+    }
+
+    /// The last text that was no message, as it came.
+    pub(super) fn noise(&self) -> Option<String> {
+        let noise = self.0.noise.lock();
+        noise.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn hear(&self, noise: &[u8]) {
+        let heard = (noise.len() <= MAX_KEPT).then(|| String::from_utf8_lossy(noise).into_owned());
+        let mut noise = self.0.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        *noise = heard;
     }
 
     fn unsolicited_is_taken(&self) -> bool {

@@ -47,6 +47,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long what a dead child has left in its pipes may take to read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Bytes of its last words that are told.
+const TOLD: usize = 1024;
+/// Characters of what it wrote where messages belong that are told.
+const TOLD_NOISE: usize = 200;
+
 /// A running child. Dropping it kills the child's process group.
 #[derive(Debug)]
 pub struct Stdio {
@@ -174,6 +179,19 @@ impl Transport for Stdio {
 
     fn sort_by(&self, owners: Arc<dyn Owners>) {
         self.mux.sort_by(owners);
+    }
+
+    fn words(&self) -> Option<String> {
+        let mut words = Vec::new();
+        let last = self.stderr.tail(TOLD);
+        if !last.is_empty() {
+            words.push(format!("its last words: {last}"));
+        }
+        if let Some(noise) = self.mux.noise() {
+            let noise: String = self.stderr.fit(&noise).chars().take(TOLD_NOISE).collect();
+            words.push(format!("it wrote to stdout what is no message: {noise}"));
+        }
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {
@@ -318,7 +336,7 @@ impl Supervised {
             (false, Ok(status)) => format!("the child ended: {status}"),
             (false, Err(error)) => format!("the child ended: {error}"),
         };
-        let words = self.stderr.tail(1024);
+        let words = self.stderr.tail(TOLD);
         if !words.is_empty() {
             cause.push_str("; its last words: ");
             cause.push_str(&words);

@@ -117,6 +117,11 @@ impl Stderr {
         lines.join("\n")
     }
 
+    /// What else the child said, fit to be told as its last words are.
+    pub(super) fn fit(&self, text: &str) -> String {
+        printable(without_secrets(&self.without_confided(text)).trim_end())
+    }
+
     async fn read(&self, mut pipe: impl AsyncRead + Unpin, upstream: &UpstreamId) {
         let mut piece = vec![0; 8 << 10];
         let mut line = Vec::new();
