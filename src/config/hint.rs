@@ -5,8 +5,14 @@ use strsim::osa_distance;
 /// Keys that the product describes and this version does not have.
 const NOT_BUILT_YET: [&str; 2] = ["approvals", "valkey"];
 
+/// What the files of many clients have in the place of our block.
+const OF_CLIENTS: [&str; 3] = ["mcpServers", "mcp_servers", "servers"];
+
 /// A hint for an unknown word among `known` ones: the likely one, or all of them.
 pub(super) fn unknown(kind: &str, word: &str, known: &[&str]) -> String {
+    if OF_CLIENTS.contains(&word) && ["listen", "upstreams"].iter().all(|it| known.contains(it)) {
+        return "servers stand under `upstreams` here; `usher import FILE` turns the file of another program into a configuration".into();
+    }
     if let Some(close) = nearest(word, known) {
         return format!("did you mean `{close}`?");
     }
@@ -54,6 +60,16 @@ mod tests {
         let hint = unknown("key", "args", &["url", "command", "env", "tags", "auth"]);
         assert!(hint.contains("`command: [npx, -y, some-server]`"), "{hint}");
         assert!(unknown("key", "args", &["listen"]).contains("there is `listen`"));
+    }
+
+    #[test]
+    fn the_block_of_other_programs_is_answered_with_ours_and_with_how_to_take_it_over() {
+        for word in OF_CLIENTS {
+            let hint = unknown("key", word, &["listen", "upstreams", "sessions"]);
+            assert!(hint.contains("`upstreams`"), "{hint}");
+            assert!(hint.contains("`usher import FILE`"), "{hint}");
+        }
+        assert!(unknown("key", "mcpServers", &["tools", "upstreams"]).contains("there is `tools`"));
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod text;
 mod write;
 
 #[cfg(test)]
+mod others;
+#[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};

@@ -129,13 +129,18 @@ impl<'v> Translation<'v> {
 
     /// Takes the servers of one file.
     pub(super) fn file(&mut self, path: &Path, file: usize, root: &Node, findings: &mut Findings) {
-        let servers = root
-            .member("mcpServers")
-            .or_else(|| root.member("servers"))
-            .or_else(|| root.member("mcp").and_then(|mcp| mcp.member("servers")));
-        let servers = servers.map(|node| &node.value);
+        // Whoever uses two programs in one project may have both.
+        let blocks = [
+            root.member("mcpServers"),
+            root.member("servers"),
+            root.member("mcp").and_then(|mcp| mcp.member("servers")),
+        ];
+        let blocks = blocks.into_iter().flatten();
+        let mut blocks = blocks
+            .filter(|block| matches!(block.value, Value::Map(_)))
+            .peekable();
         let of_projects = projects(root);
-        if !matches!(servers, Some(Value::Map(_))) && of_projects.is_empty() {
+        if blocks.peek().is_none() && of_projects.is_empty() {
             findings.report(
                 Place::whole(file),
                 "",
@@ -153,11 +158,9 @@ impl<'v> Translation<'v> {
             inputs,
             project,
         };
-        if let Some(Value::Map(servers)) = servers {
-            for entry in servers {
-                let server = server(&entry.key, workspace_of(path), None);
-                self.server(entry, server, findings);
-            }
+        for entry in blocks.flat_map(Node::entries) {
+            let server = server(&entry.key, workspace_of(path), None);
+            self.server(entry, server, findings);
         }
         for (project, entry) in of_projects {
             match self.mode {

@@ -117,7 +117,7 @@ fn headers_that_may_hold_a_secret_are_imported_as_references() {
     }
 }
 
-fn imported(files: &Files, names: &[&str]) -> Import {
+pub(super) fn imported(files: &Files, names: &[&str]) -> Import {
     let paths: Vec<PathBuf> = names.iter().map(|name| files.path(name)).collect();
     match import(&paths, &vars) {
         Ok(import) => import,
@@ -125,11 +125,11 @@ fn imported(files: &Files, names: &[&str]) -> Import {
     }
 }
 
-fn everything_set(name: &str) -> Option<String> {
+pub(super) fn everything_set(name: &str) -> Option<String> {
     Some(vars(name).unwrap_or_else(|| format!("value-of-{name}")))
 }
 
-fn endpoint<'a>(plan: &'a Plan, key: &str) -> &'a Endpoint {
+pub(super) fn endpoint<'a>(plan: &'a Plan, key: &str) -> &'a Endpoint {
     &plan
         .upstreams
         .iter()
