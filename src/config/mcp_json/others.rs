@@ -1,7 +1,13 @@
 //! What is of a project, of several programs at once, or beside a server: taken over as those programs mean it.
 
-use super::*;
-use crate::config::tests::{Files, vars};
+use super::{
+    tests::{everything_set, imported},
+    *,
+};
+use crate::config::{
+    load,
+    tests::{Files, vars},
+};
 
 /// Whoever uses two programs in one project may have both in one file.
 #[test]
@@ -22,4 +28,33 @@ fn servers_under_each_key_of_one_file_are_taken() {
             "`b` would be `b` like another before it; it is `b-2` here"
         ]
     );
+}
+
+#[test]
+fn a_client_that_people_log_in_by_is_taken_over_and_its_secret_hidden() {
+    let files = Files::new();
+    let path = files.add(
+        "mcp.json",
+        r#"{"mcpServers":{"linear":{"url":"https://mcp.linear.app/mcp","auth":
+           {"CLIENT_ID":"${env:CID}","CLIENT_SECRET":"shhMARKER","scopes":["read","write"],"REALM":"x"}}}}"#,
+    );
+    let import = imported(&files, &["mcp.json"]);
+    let expected = r#"
+    auth:
+      authorization_code:
+        client_id: "${env:CID}"
+        client_secret: "${env:LINEAR_CLIENT_SECRET}"
+        scopes: [read, write]
+"#;
+    assert!(import.yaml.ends_with(expected), "{}", import.yaml);
+    assert_eq!(
+        import.notes,
+        ["`linear.auth.REALM` has no counterpart here and was left out"]
+    );
+    files.add("usher.yaml", &import.yaml);
+    let imported = load(&files.path("usher.yaml"), &everything_set).expect("loads");
+    let (served, _) = load_mcp_json(&path, &everything_set).expect("loads");
+    for plan in [imported, served] {
+        assert_eq!(plan.connect.accounts.len(), 1);
+    }
 }

@@ -46,7 +46,7 @@ pub(super) struct Translation<'v> {
 }
 
 /// The server being translated.
-struct Server<'s> {
+pub(super) struct Server<'s> {
     /// How the file calls it.
     name: &'s str,
     file: &'s Path,
@@ -228,15 +228,21 @@ impl<'v> Translation<'v> {
         } else if let Some(url) = url {
             self.address(url, node, &server, &mut members, findings);
         }
+        let logs_in = members.iter().any(|member| member.key == "auth");
         for other in node.entries() {
-            if !SILENT.contains(&other.key.as_str()) {
-                self.notes.push(format!(
-                    "`{name}.{}` has no counterpart here and was left out",
-                    other.key
-                ));
+            let taken = other.key == "auth" && logs_in;
+            if !taken && !SILENT.contains(&other.key.as_str()) {
+                self.without_counterpart(&other.key, &server);
             }
         }
         self.keep(entry, Node::map(node.place, members));
+    }
+
+    pub(super) fn without_counterpart(&mut self, key: &str, server: &Server<'_>) {
+        self.notes.push(format!(
+            "`{}.{key}` has no counterpart here and was left out",
+            server.name
+        ));
     }
 
     /// Adds an upstream under a key of our grammar that is still free; the very same one is not added again.
@@ -363,6 +369,8 @@ impl<'v> Translation<'v> {
         let text = self.text(url.node.as_text().unwrap_or_default(), server);
         let text = self.without_query_secrets(&text, server);
         let (text, auth) = self.credentials(&text, url, server, findings);
+        let login = node.entry("auth").filter(|_| auth.is_none());
+        let auth = auth.or_else(|| self.login(login?, server));
         let plain = text.parse::<Uri>().is_ok_and(|uri| {
             uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !is_loopback(host))
         });
@@ -481,7 +489,13 @@ impl<'v> Translation<'v> {
     }
 
     /// A secret as a reference to a variable; itself if it is a reference already, or is to be used.
-    fn hidden(&mut self, value: &str, about: &str, part: &str, server: &Server<'_>) -> String {
+    pub(super) fn hidden(
+        &mut self,
+        value: &str,
+        about: &str,
+        part: &str,
+        server: &Server<'_>,
+    ) -> String {
         if value.contains("${") && holds_secret(value) {
             self.left(part, server);
         }
@@ -553,7 +567,7 @@ impl<'v> Translation<'v> {
         }
     }
 
-    fn node(&mut self, node: &Node, server: &Server<'_>) -> Node {
+    pub(super) fn node(&mut self, node: &Node, server: &Server<'_>) -> Node {
         match node.as_text() {
             Some(text) => {
                 let text = self.text(text, server);
@@ -563,7 +577,7 @@ impl<'v> Translation<'v> {
         }
     }
 
-    fn text(&mut self, text: &str, server: &Server<'_>) -> String {
+    pub(super) fn text(&mut self, text: &str, server: &Server<'_>) -> String {
         let around = Surroundings {
             workspace: &server.workspace,
             own: &server.own,
