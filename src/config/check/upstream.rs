@@ -218,7 +218,8 @@ fn stdio(check: &mut Check<'_>, key: &str, command: &[String], raw: &Upstream) -
             check.confided.push(value.into());
         }
     }
-    let cwd = raw.cwd.as_ref().map(PathBuf::from);
+    let cwd = raw.cwd.as_ref();
+    let cwd: Option<PathBuf> = cwd.map(|cwd| check.beside(&at("cwd"), cwd));
     if let Some(cwd) = &cwd
         && !cwd.is_dir()
     {

@@ -1,12 +1,15 @@
 //! What is of a project, of several programs at once, or beside a server: taken over as those programs mean it.
 
 use super::{
-    tests::{everything_set, imported},
+    tests::{endpoint, everything_set, imported},
     *,
 };
-use crate::config::{
-    load,
-    tests::{Files, vars},
+use crate::{
+    config::{
+        load,
+        tests::{Files, vars},
+    },
+    upstream::spec::Endpoint,
 };
 
 /// Whoever uses two programs in one project may have both in one file.
@@ -56,5 +59,47 @@ fn a_client_that_people_log_in_by_is_taken_over_and_its_secret_hidden() {
     let (served, _) = load_mcp_json(&path, &everything_set).expect("loads");
     for plan in [imported, served] {
         assert_eq!(plan.connect.accounts.len(), 1);
+    }
+}
+
+#[test]
+fn programs_of_a_project_start_in_it_and_those_of_a_person_where_usher_does() {
+    for (name, of_project) in [
+        (".mcp.json", true),
+        (".cursor/mcp.json", true),
+        (".vscode/mcp.json", true),
+        ("mcp.json", false),
+        ("claude_desktop_config.json", false),
+    ] {
+        let files = Files::new();
+        for folder in [".cursor", ".vscode", "sub"] {
+            std::fs::create_dir(files.path(folder)).unwrap();
+        }
+        let path = files.add(
+            name,
+            r#"{"mcpServers":{"a":{"command":"./server"},"b":{"command":"x","cwd":"sub"},"c":{"command":"x","cwd":"/"}}}"#,
+        );
+        let here = files.path("");
+        let here = here.to_str().unwrap().trim_end_matches('/');
+        let import = imported(&files, &[name]);
+        let (served, _) = load_mcp_json(&path, &vars).unwrap();
+        files.add("usher.yaml", &import.yaml);
+        for plan in [served, files.plan()] {
+            let cwd = |key: &str| match endpoint(&plan, key) {
+                Endpoint::Stdio(stdio) => stdio.cwd.clone(),
+                Endpoint::Http(_) => panic!("a program"),
+            };
+            assert_eq!(cwd("a"), of_project.then(|| PathBuf::from(here)), "{name}");
+            assert_eq!(cwd("b"), Some(files.path("sub")), "{name}");
+            assert_eq!(cwd("c"), Some("/".into()), "{name}");
+        }
+        // What lies in somebody's own directory is of no project.
+        let home = here.to_owned();
+        let at_home = |name: &str| (name == "HOME").then(|| home.clone());
+        let (plan, _) = load_mcp_json(&path, &at_home).unwrap();
+        let Endpoint::Stdio(stdio) = endpoint(&plan, "a") else {
+            panic!("a program");
+        };
+        assert_eq!(stdio.cwd, None, "{name}");
     }
 }

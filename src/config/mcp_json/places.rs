@@ -6,17 +6,33 @@ use crate::config::{Vars, reference::directory_of};
 
 /// The folder that `${workspaceFolder}` means: where the file's own dot folder lies, else where the file lies.
 pub(super) fn workspace_of(path: &Path) -> PathBuf {
-    let directory = directory_of(path);
-    let dotted = directory
-        .file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(|name| matches!(name, ".vscode" | ".cursor"));
-    let folder = if dotted {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let directory = directory_of(&path);
+    if is_dotted(&directory) {
         directory_of(&directory)
     } else {
         directory
+    }
+}
+
+/// The directory of the project that the file is of: its programs start there. What lies in somebody's own directory is of no
+/// project.
+pub(super) fn project_of(path: &Path, vars: Vars<'_>) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let of_project = match path.file_name()?.to_str()? {
+        ".mcp.json" => true,
+        "mcp.json" => is_dotted(&directory_of(&path)),
+        _ => false,
     };
-    std::path::absolute(&folder).unwrap_or(folder)
+    let project = of_project.then(|| workspace_of(&path))?;
+    let home = vars("HOME").map(PathBuf::from);
+    (home.as_ref() != Some(&project)).then_some(project)
+}
+
+/// Whether it is where some programs keep what is of a project.
+fn is_dotted(directory: &Path) -> bool {
+    let name = directory.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| matches!(name, ".vscode" | ".cursor"))
 }
 
 /// What `${name}` stands for, if it is about a place.

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{
     Export,
-    places::workspace_of,
+    places::{project_of, workspace_of},
     text::{Met, Surroundings, translate, variable_name},
     write,
 };
@@ -53,8 +53,8 @@ pub(super) struct Server<'s> {
     workspace: PathBuf,
     own: BTreeMap<String, String>,
     inputs: &'s [Node],
-    /// The directory that it is for.
-    project: Option<&'s str>,
+    /// Where it starts, unless it says so itself.
+    starts_in: Option<PathBuf>,
 }
 
 /// Keys that need no note when they are left out.
@@ -150,16 +150,17 @@ impl<'v> Translation<'v> {
             return;
         }
         let inputs = root.member("inputs").map(Node::items).unwrap_or_default();
-        let server = |name, workspace, project| Server {
+        let server = |name, workspace, starts_in| Server {
             name,
             file: path,
             workspace,
             own: BTreeMap::new(),
             inputs,
-            project,
+            starts_in,
         };
         for entry in blocks.flat_map(Node::entries) {
-            let server = server(&entry.key, workspace_of(path), None);
+            let starts_in = project_of(path, self.vars);
+            let server = server(&entry.key, workspace_of(path), starts_in);
             self.server(entry, server, findings);
         }
         for (project, entry) in of_projects {
@@ -176,7 +177,9 @@ impl<'v> Translation<'v> {
                 Mode::Import => {
                     self.notes
                         .push(format!("`{}` is of the project {project}", entry.key));
-                    let server = server(&entry.key, PathBuf::from(project), Some(project));
+                    let directory = PathBuf::from(project);
+                    let starts_in = relative(&entry.node).then(|| directory.clone());
+                    let server = server(&entry.key, directory, starts_in);
                     self.server(entry, server, findings);
                 }
             }
@@ -215,14 +218,12 @@ impl<'v> Translation<'v> {
                 members.push(env);
             }
             if let Some(cwd) = node.entry("cwd") {
-                members.push(self.copy(cwd, "cwd", &server));
-            } else if let Some(project) = server.project
-                && relative(node)
-            {
+                members.push(self.cwd(cwd, &server));
+            } else if let Some(directory) = &server.starts_in {
                 members.push(Entry {
                     key: "cwd".into(),
                     key_place: entry.key_place,
-                    node: Node::text(node.place, project.to_owned()),
+                    node: Node::text(node.place, directory.display().to_string()),
                 });
             }
         } else if let Some(url) = url {
@@ -559,11 +560,16 @@ impl<'v> Translation<'v> {
         }
     }
 
-    fn copy(&mut self, entry: &Entry, key: &str, server: &Server<'_>) -> Entry {
+    /// Counted from where its program would count it from.
+    fn cwd(&mut self, entry: &Entry, server: &Server<'_>) -> Entry {
+        let mut node = self.node(&entry.node, server);
+        if let Some(text) = node.as_text().filter(|text| !text.starts_with("${")) {
+            let directory = server.workspace.join(text);
+            node = Node::text(node.place, directory.display().to_string());
+        }
         Entry {
-            key: key.into(),
-            key_place: entry.key_place,
-            node: self.node(&entry.node, server),
+            node,
+            ..entry.clone()
         }
     }
 

@@ -145,7 +145,7 @@ pub(super) struct Upstream {
     /// The environment of the program, beside PATH, HOME, LANG and TMPDIR. A secret among it: `${env:NAME}` or `${file:/path}`.
     #[schemars(with = "BTreeMap<String, String>")]
     pub(super) env: BTreeMap<String, Secret>,
-    /// The working directory of the program.
+    /// The working directory of the program, relative to this file. Default: that of the gateway.
     pub(super) cwd: Option<String>,
     /// Headers sent with every request. A secret among them: `${env:NAME}` or `${file:/path}`.
     #[schemars(with = "BTreeMap<String, String>")]

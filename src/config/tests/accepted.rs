@@ -3,6 +3,28 @@
 use std::time::Duration;
 
 use super::*;
+
+/// As everything else that a file names.
+#[test]
+fn a_working_directory_counts_from_the_file_that_names_it() {
+    let files = Files::with(
+        "include: [more/team.yaml]\nupstreams: { a: { command: [x], cwd: sub }, b: { command: [x], cwd: / } }\n",
+    );
+    for directory in ["more", "sub", "more/own"] {
+        fs::create_dir(files.path(directory)).unwrap();
+    }
+    files.add(
+        "more/team.yaml",
+        "upstreams: { c: { command: [x], cwd: own } }\n",
+    );
+    let plan = files.plan();
+    let cwd = plan.upstreams.iter().map(|one| match &one.endpoint {
+        Endpoint::Stdio(stdio) => stdio.cwd.clone().unwrap(),
+        Endpoint::Http(_) => panic!("a program"),
+    });
+    let cwd: Vec<PathBuf> = cwd.collect();
+    assert_eq!(cwd, [files.path("sub"), "/".into(), files.path("more/own")]);
+}
 use crate::{
     audit::recorder::{Watermark, Watermarks},
     catalog::rules::Charset,

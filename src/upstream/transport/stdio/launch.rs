@@ -95,9 +95,16 @@ pub(super) fn resolve(
     if program.contains('/') {
         let file = cwd.unwrap_or(Path::new("")).join(program);
         let file = std::path::absolute(file).map_err(UpstreamError::unreached)?;
-        return Some(file).filter(runnable).ok_or_else(|| {
-            UpstreamError::unreached(format!("`{program}` is no program that can be run"))
-        });
+        if runnable(&file) {
+            return Ok(file);
+        }
+        let message = if Path::new(program).is_absolute() {
+            format!("`{program}` is no program that can be run")
+        } else {
+            let from = file.display();
+            format!("`{program}` is no program that can be run: it was looked for at `{from}`")
+        };
+        return Err(UpstreamError::unreached(message));
     }
     std::env::split_paths(path.unwrap_or_default())
         .filter(|directory| directory.is_absolute())

@@ -1,6 +1,9 @@
 //! Real children: shell scripts that behave, and such that do not.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Duration;
@@ -313,6 +316,23 @@ async fn a_missing_program_is_told_clearly() {
     assert!(start(&command(&[]), &tasks).await.is_err());
 }
 
+/// Where it was looked for is not what everybody takes for granted.
+#[test]
+fn a_relative_program_that_is_not_there_is_told_with_the_place_where_it_was_looked_for() {
+    let told = |cwd: Option<&Path>| {
+        let error = launch::resolve("./server", None, cwd).unwrap_err();
+        error.to_string()
+    };
+    let here = std::env::current_dir().unwrap().join("server");
+    let here = format!("it was looked for at `{}`", here.display());
+    assert!(told(None).ends_with(&here), "{}", told(None));
+    let there = told(Some(Path::new("/no/such")));
+    assert!(
+        there.ends_with("it was looked for at `/no/such/server`"),
+        "{there}"
+    );
+}
+
 #[test]
 fn a_program_is_found_in_absolute_directories_of_the_path_only() {
     let directory = tempfile::tempdir().unwrap();
@@ -359,7 +379,7 @@ fn the_death_of_a_child_is_noticed_where_its_helpers_fall_to_us() {
         let child = child(&tasks).await;
         let running = |answer: &str| {
             let pid: String = answer.chars().filter(char::is_ascii_digit).collect();
-            std::path::Path::new("/proc").join(pid).exists()
+            Path::new("/proc").join(pid).exists()
         };
         let answer = soon(ask(&child, directed(1, "helper"))).await.unwrap();
         // A signal that has no name ends the first of them.
