@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, TryFutureExt as _, future::BoxFuture};
+use futures_util::{
+    FutureExt, TryFutureExt as _,
+    future::{BoxFuture, join_all},
+};
 use hashbrown::HashMap;
 
 use super::App;
@@ -50,6 +53,15 @@ pub(super) struct Fleet {
     pub(super) all: HashMap<UpstreamId, Arc<Upstream>>,
     /// Those that offer each principal their own.
     pub(super) own: Vec<Arc<Upstream>>,
+}
+
+impl Fleet {
+    /// Waits until these upstreams were reached once or failed once, at most this long.
+    pub(super) async fn settled(&self, of: impl Fn(&UpstreamId) -> bool, deadline: Duration) {
+        let all = self.all.values().filter(|upstream| of(upstream.id()));
+        let all = join_all(all.map(|upstream| upstream.settled()));
+        drop(tokio::time::timeout(deadline, all).await);
+    }
 }
 
 impl App {

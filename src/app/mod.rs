@@ -27,7 +27,7 @@ use crate::{
         home::{Home, HomeError},
     },
     call::Identity,
-    catalog::{Contribution, Position},
+    catalog::{Contribution, Namespace, Position},
     config::Plan,
     connect::{Connections, OpenError},
     downstream::{
@@ -43,7 +43,7 @@ use crate::{
     memory::process,
     pins::{Ledger, StoreError},
     policy,
-    protocol::{Revision, codes, meta, methods::ListKind, names::Scope},
+    protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
     sanitize::Scrubber,
     seal::Sealer,
     server::{
@@ -342,16 +342,19 @@ impl App {
 
     /// Waits until every upstream was reached once or failed once, at most this long; then says how each is.
     pub async fn settled(&self, deadline: Duration) -> Vec<UpstreamStatus> {
-        let all = join_all(
-            self.shared
-                .fleet
-                .all
-                .values()
-                .map(|upstream| upstream.settled()),
-        );
+        self.shared.fleet.settled(|_| true, deadline).await;
         // Whoever has not settled by then is told as it is.
-        drop(tokio::time::timeout(deadline, all).await);
         self.statuses()
+    }
+
+    /// Waits until those upstreams were that could offer something under this outward name or URI, by how it is spelled.
+    pub async fn settled_for(&self, kind: ListKind, outward: &str, deadline: Duration) {
+        let rules = &self.shared.plan.catalog;
+        let could = |id: &UpstreamId| {
+            let mut own = rules.upstreams.iter().filter(|own| own.upstream == *id);
+            own.any(|own| Namespace::new(own.prefix.clone(), rules.names).could_hold(kind, outward))
+        };
+        self.shared.fleet.settled(could, deadline).await;
     }
 
     /// The world as calls see it that begin now.

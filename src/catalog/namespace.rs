@@ -16,6 +16,7 @@ use std::{collections::HashMap, sync::Arc};
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::rules::{Charset, NameRules};
+use crate::protocol::methods::ListKind;
 
 /// How one upstream's names and URIs look from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +49,7 @@ const HASH_CHARS: usize = 8;
 
 impl Namespace {
     /// The namespace with this prefix.
-    pub(super) const fn new(prefix: Arc<str>, names: NameRules) -> Self {
+    pub const fn new(prefix: Arc<str>, names: NameRules) -> Self {
         Self {
             prefix,
             names: Some(names),
@@ -125,6 +126,16 @@ impl Namespace {
             Carry::Scheme => {
                 let rest = uri.strip_prefix(&*self.prefix)?.strip_prefix('+')?;
                 (carry(rest) == Carry::Scheme).then(|| rest.to_owned())
+            }
+        }
+    }
+
+    /// Whether what is asked for by this outward name or URI could be of this namespace, by how it is spelled.
+    pub fn could_hold(&self, kind: ListKind, outward: &str) -> bool {
+        match kind {
+            ListKind::Tools | ListKind::Prompts => self.inward_name(outward).is_some(),
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+                is_web(outward) || self.inward_uri(outward).is_some()
             }
         }
     }
@@ -261,6 +272,31 @@ mod tests {
                 assert_eq!(prefix_of(outward), Some("wh"));
             }
             assert_eq!(Namespace::identity().outward_uri(local), None);
+        }
+    }
+
+    #[test]
+    fn what_could_be_of_a_namespace_is_known_by_its_spelling() {
+        let could = |kind, outward| wh().could_hold(kind, outward);
+        for (name, of_it) in [
+            ("wh_x", true),
+            ("wh-x", false),
+            ("whx", false),
+            ("w_x", false),
+        ] {
+            assert_eq!(could(ListKind::Tools, name), of_it, "{name}");
+            assert_eq!(could(ListKind::Prompts, name), of_it, "{name}");
+            assert!(Namespace::identity().could_hold(ListKind::Tools, name));
+        }
+        for (uri, of_it) in [
+            ("wh+note:1", true),
+            ("note:1", false),
+            ("w+note:1", false),
+            ("ui://wh/x", true),
+            ("ui://w/x", false),
+            ("https://x.example/", true),
+        ] {
+            assert_eq!(could(ListKind::Resources, uri), of_it, "{uri}");
         }
     }
 

@@ -29,6 +29,9 @@ use crate::{
 const SETTLE: Duration = Duration::from_secs(30);
 /// How much longer than its start may take a program is waited for: then it is known why it did not come.
 const TOLD: Duration = Duration::from_secs(5);
+/// How long upstreams are waited for that cannot have what is asked for, once those that can have are known: what they offer may
+/// be what was meant.
+const MEANT: Duration = Duration::from_secs(3);
 /// How often it is looked for what is asked for, while upstreams are away.
 const LOOK: Duration = Duration::from_millis(50);
 /// Pages of one list.
@@ -226,7 +229,7 @@ impl Own {
         let app = &self.app;
         let waiting = shown::waiting(&format!("connecting to {} upstreams", app.statuses().len()));
         let statuses = tokio::select! {
-            statuses = settled(app) => Ok(statuses),
+            statuses = settled(app, to) => Ok(statuses),
             () = offered(app, to) => Ok(app.statuses()),
             ended = self.halt.asked() => Err(ended),
         };
@@ -274,11 +277,21 @@ impl Own {
     }
 }
 
-/// Waits until every upstream was reached once or failed once, and says so of those that are still on their way.
-async fn settled(app: &App) -> Vec<UpstreamStatus> {
-    let mut statuses = app.settled(patience(app.slowest_start())).await;
-    statuses.iter_mut().for_each(under_way);
-    statuses
+/// Waits until every upstream was reached once or failed once, and says so of those that are still on their way. Where something is
+/// asked for, those alone are waited for that could have it.
+async fn settled(app: &App, to: To<'_>) -> Vec<UpstreamStatus> {
+    let patience = patience(app.slowest_start());
+    match to {
+        To::Look => {
+            let mut statuses = app.settled(patience).await;
+            statuses.iter_mut().for_each(under_way);
+            statuses
+        }
+        To::Ask(kind, asked) => {
+            app.settled_for(kind, asked, patience).await;
+            app.settled(MEANT).await
+        }
+    }
 }
 
 /// How long upstreams are waited for, where the slowest program may take so long to start.

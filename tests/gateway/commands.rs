@@ -181,6 +181,34 @@ async fn what_is_there_is_called_whoever_else_does_not_answer() {
     assert_eq!(notes.heard("tools/call").len(), 1);
 }
 
+#[tokio::test]
+async fn nobody_waits_for_a_server_that_cannot_have_what_is_asked_for() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("own")]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    let place = notes.place();
+    std::fs::write(
+        &file,
+        format!(
+            "audit: off\nupstreams:\n  away: {{ command: [sleep, '600'], timeout: {{ start: 10m }} }}\n  notes: {{ {place} }}\n"
+        ),
+    )
+    .unwrap();
+    // Of the one it is known what it has; the other could not have the second either, and what it has is waited for briefly.
+    for slip in ["notes_onw", "note_own"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+        command
+            .args(["call", slip, "-c"])
+            .arg(&file)
+            .kill_on_drop(true);
+        let ended = within(PATIENCE, "the command ends", command.output()).await;
+        let ended = ended.unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(told.contains("did you mean `notes_own`"), "{slip}: {told}");
+    }
+}
+
 /// It would pass for a server that offers nothing.
 #[tokio::test]
 async fn a_server_whose_lists_cannot_be_read_is_not_well() {
