@@ -4,6 +4,7 @@
 //! the original, and then goes through the same checks. Served directly, it is taken as it is; imported, literal secrets
 //! become references. Nothing is written here, and no server is started.
 
+mod env_file;
 mod login;
 mod places;
 mod servers;

@@ -1,5 +1,7 @@
 //! What is of a project, of several programs at once, or beside a server: taken over as those programs mean it.
 
+use secrecy::ExposeSecret;
+
 use super::{
     tests::{endpoint, everything_set, imported},
     *,
@@ -102,4 +104,50 @@ fn programs_of_a_project_start_in_it_and_those_of_a_person_where_usher_does() {
         };
         assert_eq!(stdio.cwd, None, "{name}");
     }
+}
+
+#[test]
+fn the_variables_of_a_file_beside_it_are_imported_as_references_and_served_as_they_are() {
+    let files = Files::new();
+    std::fs::create_dir(files.path(".vscode")).unwrap();
+    files.add(
+        ".env",
+        "LEVEL=envMARKER\nexport API_KEY='keyMARKER'\n# c\nOWN=theirs\n",
+    );
+    let path = files.add(
+        ".vscode/mcp.json",
+        r#"{"servers":{"a":{"command":"x","env":{"OWN":"mine"},"envFile":"${workspaceFolder}/.env"},
+            "b":{"command":"x","envFile":"gone.env"}}}"#,
+    );
+    let import = imported(&files, &[".vscode/mcp.json"]);
+    assert!(!import.yaml.contains("MARKER"), "{}", import.yaml);
+    let env = "    env:\n      OWN: mine\n      LEVEL: \"${env:LEVEL}\"\n      API_KEY: \"${env:API_KEY}\"\n";
+    assert!(import.yaml.contains(env), "{}", import.yaml);
+    let names: Vec<&str> = import.exports.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["LEVEL", "API_KEY"]);
+    let gone = files.path("gone.env");
+    assert_eq!(
+        import.notes[0],
+        "`a.envFile` is not read any more: it sets `LEVEL`, `API_KEY`"
+    );
+    let not_known = format!(
+        "`b.envFile` was left out, and nobody knows which variables it sets: {}: ",
+        gone.display()
+    );
+    assert!(
+        import.notes[1].starts_with(&not_known),
+        "{:?}",
+        import.notes
+    );
+
+    let (plan, notes) = load_mcp_json(&path, &vars).expect("loads");
+    let Endpoint::Stdio(stdio) = endpoint(&plan, "a") else {
+        panic!("a program");
+    };
+    let env = |name: &str| stdio.env[name].expose_secret().to_owned();
+    assert_eq!(
+        (env("LEVEL"), env("API_KEY"), env("OWN")),
+        ("envMARKER".into(), "keyMARKER".into(), "mine".into())
+    );
+    assert_eq!(notes.len(), 1, "{notes:?}");
 }

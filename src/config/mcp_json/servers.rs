@@ -36,7 +36,7 @@ pub(super) enum Mode {
 
 /// A translation in progress.
 pub(super) struct Translation<'v> {
-    mode: Mode,
+    pub(super) mode: Mode,
     vars: Vars<'v>,
     upstreams: Vec<Entry>,
     /// Which secret each new variable stands for.
@@ -48,9 +48,9 @@ pub(super) struct Translation<'v> {
 /// The server being translated.
 pub(super) struct Server<'s> {
     /// How the file calls it.
-    name: &'s str,
+    pub(super) name: &'s str,
     file: &'s Path,
-    workspace: PathBuf,
+    pub(super) workspace: PathBuf,
     own: BTreeMap<String, String>,
     inputs: &'s [Node],
     /// Where it starts, unless it says so itself.
@@ -214,9 +214,7 @@ impl<'v> Translation<'v> {
         let env = self.env(node, &mut server);
         if let Some(entry) = command {
             members.push(self.command(entry, node, &server));
-            if let Some(env) = env {
-                members.push(env);
-            }
+            members.extend(self.with_env_file(env, node, &server));
             if let Some(cwd) = node.entry("cwd") {
                 members.push(self.cwd(cwd, &server));
             } else if let Some(directory) = &server.starts_in {
@@ -231,7 +229,11 @@ impl<'v> Translation<'v> {
         }
         let logs_in = members.iter().any(|member| member.key == "auth");
         for other in node.entries() {
-            let taken = other.key == "auth" && logs_in;
+            let taken = match &*other.key {
+                "auth" => logs_in,
+                "envFile" => command.is_some(),
+                _ => false,
+            };
             if !taken && !SILENT.contains(&other.key.as_str()) {
                 self.without_counterpart(&other.key, &server);
             }
@@ -520,7 +522,7 @@ impl<'v> Translation<'v> {
         let free = |name: &str, named: &HashMap<String, String>| {
             named.get(name).is_none_or(|other| other == secret)
         };
-        let mut name = if part == "env" && free(&short, &self.named) {
+        let mut name = if matches!(part, "env" | "envFile") && free(&short, &self.named) {
             short
         } else {
             long

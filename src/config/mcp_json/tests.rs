@@ -260,7 +260,7 @@ fn several_files_become_one_configuration_and_what_is_the_same_is_taken_once() {
     assert!(notes.contains("it is `github-2` here"), "{notes}");
     assert!(notes.contains("`old` is switched off"), "{notes}");
     assert!(
-        notes.contains("`perplexity.envFile` has no counterpart"),
+        notes.contains("`perplexity.envFile` was left out, and nobody knows"),
         "{notes}"
     );
     let names: Vec<&str> = import
