@@ -97,7 +97,7 @@ impl App {
                 revision: status.revision,
                 counts: ListKind::ALL.map(|kind| snapshot.catalog.count(&scope, kind)),
                 unread: status.unread.is_some(),
-                error: status.unread.or(status.error),
+                error: status.unread.or(status.error).map(|past| past.words),
                 reports: reports
                     .map(|report| {
                         let (kind, reason) = (report.kind.member(), &report.reason);

@@ -59,11 +59,12 @@ pub struct Status {
     pub revision: Option<Revision>,
     /// Since when it is in this state.
     pub since: Instant,
-    /// What went wrong last, for operators only: it may name hosts and hold a process's last words.
-    pub error: Option<String>,
+    /// What went wrong last, for operators only: it may name hosts and hold a process's last words. While it is there, a call that
+    /// failed counts, too.
+    pub error: Option<Past>,
     /// Why one of its lists could not be read when it was asked for last, while it is there: what is offered of that is what was
     /// read before, if anything was. For operators only, too.
-    pub unread: Option<String>,
+    pub unread: Option<Past>,
     /// Attempts to connect after the first one.
     pub restarts: u64,
     /// Frames of it that were dropped because they belonged to nothing.
@@ -85,6 +86,15 @@ pub struct Status {
     pub retry_at: Option<Instant>,
     /// How calls to it went since the start.
     pub counts: Counts,
+}
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// What.
+    pub words: String,
+    /// When.
+    pub at: Instant,
 }
 
 /// Whether an upstream is there.
@@ -185,7 +195,7 @@ impl Upstream {
             Being::Connecting => Err(UpstreamError::unreached("not connected yet")),
             Being::Disabled => Err(UpstreamError::unreached("disabled by an operator")),
             Being::Away { retry_at } => Err(UpstreamError::Unavailable {
-                cause: match &presence.error {
+                cause: match presence.error.as_ref().map(|mishap| &mishap.error) {
                     Some(UpstreamError::Unavailable { cause, .. }) => cause.clone(),
                     Some(error) => error.to_string(),
                     None => "away".to_owned(),
@@ -256,7 +266,15 @@ impl Upstream {
         async move {
             let began = clock::now();
             let reply = match this.reached(&call).await {
-                Ok(peer) => this.learned(&peer, peer.call(call, route).await),
+                Ok(peer) => {
+                    // Whoever comes too late for anything to be tried has waited for somebody else.
+                    let tried = (call.deadline > began).then_some(call.id);
+                    let reply = this.learned(&peer, peer.call(call, route).await);
+                    if let (Err(error), Some(call)) = (&reply, tried) {
+                        this.shared.terms.mishaps.note(call, error);
+                    }
+                    reply
+                }
                 Err(error) => Err(error),
             };
             this.shared.tally.note(clock::since(began), reply.is_ok());
@@ -360,8 +378,7 @@ impl Upstream {
             state,
             revision,
             since: presence.since,
-            error: (presence.error.as_ref())
-                .map(|error| self.shared.told(error, presence.said.as_deref())),
+            error: self.past(&presence),
             unread: (self.shared.unread.load().as_deref()).cloned(),
             restarts: self.shared.restarts.load(Ordering::Relaxed),
             dropped_frames: self.shared.terms.dropped.load(Ordering::Relaxed),
@@ -374,6 +391,23 @@ impl Upstream {
             retry_at,
             counts: self.shared.tally.counts(),
         }
+    }
+
+    /// What went wrong last: with it, or with a call while it is there.
+    fn past(&self, presence: &Presence) -> Option<Past> {
+        let own = presence.error.as_ref();
+        let own = own.map(|mishap| (mishap, presence.said.as_deref()));
+        let called = match presence.state {
+            Being::Ready(_) => self.shared.terms.mishaps.last(),
+            Being::Connecting | Being::Away { .. } | Being::Disabled => None,
+        };
+        let called = called.as_deref().map(|mishap| (mishap, None));
+        let last = called.into_iter().chain(own);
+        let (mishap, said) = last.max_by_key(|(mishap, _)| mishap.at)?;
+        Some(Past {
+            words: self.shared.told(&mishap.error, said),
+            at: mishap.at,
+        })
     }
 
     /// Resolves when the first attempt is over: it failed, or it succeeded and the lists were read.

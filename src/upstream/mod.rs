@@ -14,6 +14,7 @@ mod health;
 mod legacy;
 mod line;
 mod lists;
+mod mishaps;
 mod modern;
 mod own;
 mod params;
@@ -56,7 +57,7 @@ use crate::{
 use bell::Bell;
 
 pub use credentials::CredentialError;
-pub use handle::{State, Status, Upstream};
+pub use handle::{Past, State, Status, Upstream};
 pub use own::Claim;
 pub use sink::Sink;
 pub use tally::Counts;
@@ -302,10 +303,11 @@ impl UpstreamError {
         }
     }
 
-    /// What operators are told where nothing was sent that could have been refused.
-    pub(in crate::upstream) fn without_credential(&self) -> String {
-        let Self::Auth(denial) = self else {
-            return self.to_string();
+    /// In the words that operators are told: where nothing was sent that `proves` who asks, none of it was refused.
+    pub(in crate::upstream) fn told(&self, proves: bool) -> String {
+        let denial = match self {
+            Self::Auth(denial) if !proves => denial,
+            error => return error.to_string(),
         };
         match denial.as_ref().map(|denial| denial.status) {
             Some(403) => "lets nobody in who proves nothing (HTTP 403)".to_owned(),
@@ -597,13 +599,14 @@ mod tests {
 
     #[test]
     fn who_was_sent_no_credential_has_refused_none() {
-        let told = |status| UpstreamError::denied(status).without_credential();
+        let told = |status| UpstreamError::denied(status).told(false);
         assert_eq!(told(401), "asks for a login (HTTP 401)");
         let unasked = UpstreamError::Auth(None);
-        assert_eq!(unasked.without_credential(), "asks for a login");
+        assert_eq!(unasked.told(false), "asks for a login");
+        assert_eq!(unasked.told(true), unasked.to_string());
         assert!(told(403).ends_with("(HTTP 403)"));
         let other = UpstreamError::Redirect(None);
-        assert_eq!(other.without_credential(), other.to_string());
+        assert_eq!(other.told(false), other.to_string());
     }
 
     #[test]

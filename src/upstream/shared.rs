@@ -10,8 +10,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Peer, UpstreamError, health::Circuit, sink::Sink, spec::UpstreamSpec, tally::Tally,
-    terms::Terms,
+    Peer, UpstreamError, handle::Past, health::Circuit, mishaps::Mishap, sink::Sink,
+    spec::UpstreamSpec, tally::Tally, terms::Terms,
 };
 
 /// What the handle, the supervisor and those who read for principals share.
@@ -34,7 +34,7 @@ pub(super) struct Shared {
     /// How often its lists were read, and how often that failed.
     pub(super) refreshes: [AtomicU64; 2],
     /// Why one of its lists could not be read when it was asked for last, while it is there.
-    pub(super) unread: ArcSwapOption<String>,
+    pub(super) unread: ArcSwapOption<Past>,
     /// What operators want of it.
     pub(super) wishes: watch::Sender<Wish>,
     pub(super) tally: Tally,
@@ -54,7 +54,7 @@ pub(super) struct Presence {
     pub(super) state: Being,
     pub(super) since: Instant,
     /// What went wrong last, if anything did.
-    pub(super) error: Option<UpstreamError>,
+    pub(super) error: Option<Mishap>,
     /// What a program said beside the protocol before that went wrong, where the error does not tell it.
     pub(super) said: Option<Arc<String>>,
 }
@@ -82,11 +82,7 @@ impl Shared {
 
     /// An error in the words that operators are told, with what was said before it.
     pub(super) fn told(&self, error: &UpstreamError, said: Option<&String>) -> String {
-        let mut told = if self.spec.has_credential() {
-            error.to_string()
-        } else {
-            error.without_credential()
-        };
+        let mut told = error.told(self.spec.has_credential());
         if let Some(said) = said {
             told.push_str("; ");
             told.push_str(said);
@@ -103,7 +99,7 @@ impl Shared {
         let presence = self.presence.load();
         matches!(presence.state, Being::Away { .. })
             && matches!(
-                presence.error,
+                presence.error.as_ref().map(|mishap| &mishap.error),
                 Some(UpstreamError::Auth(_) | UpstreamError::Credential(_))
             )
     }

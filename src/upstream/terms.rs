@@ -19,6 +19,7 @@ use super::{
     bell::Bell,
     credentials::{Connected, Credentials},
     health::{Backoff, Tried},
+    mishaps::Mishaps,
     own::Own,
     spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec},
 };
@@ -62,6 +63,8 @@ pub(super) struct Terms {
     pub(super) desk: Arc<Desk>,
     /// Frames of it that were dropped because they belong to nothing: unknown notifications, foreign tokens.
     pub(super) dropped: AtomicU64,
+    /// Calls to it that failed.
+    pub(super) mishaps: Arc<Mishaps>,
 }
 
 impl Terms {
@@ -112,6 +115,7 @@ impl Terms {
             gate: Gate::new(spec.concurrency, spec.queue),
             credentials,
             own: Own::default(),
+            mishaps: Mishaps::new(spec, tasks.clone()),
             tasks,
             bell: Bell::default(),
             desk,

@@ -53,8 +53,10 @@ pub(in crate::admin) struct Brief {
     breaker: Breaker,
     /// How long until the next attempt to connect, where one is planned.
     retry_in_ms: Option<u64>,
-    /// What went wrong last; it may be long over.
+    /// What went wrong last, with it or with a call to it; it may be long over.
     last_error: Option<String>,
+    /// How long ago that was.
+    last_error_ago_ms: Option<u64>,
     /// Attempts to connect after the first one.
     restarts: u64,
     /// Frames of it that were dropped because they belonged to nothing.
@@ -219,6 +221,7 @@ impl Brief {
         let retry = status.retry_at;
         let retry = retry.map(|at| at.saturating_duration_since(Instant::now()));
         let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
+        let last = status.unread.or(status.error);
         Self {
             name: upstream.id().as_str().to_owned(),
             state: word(status.state),
@@ -233,7 +236,8 @@ impl Brief {
                 failures: status.failures,
             },
             retry_in_ms: retry.map(millis),
-            last_error: status.unread.or(status.error),
+            last_error_ago_ms: last.as_ref().map(|last| millis(last.at.elapsed())),
+            last_error: last.map(|last| last.words),
             restarts: status.restarts,
             dropped_frames: status.dropped_frames,
             offers: Offers {

@@ -24,7 +24,9 @@ use super::{
     watched::Watched,
 };
 use crate::{
-    call::{Call, Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Stake, Step},
+    call::{
+        Call, CallId, Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Stake, Step,
+    },
     catalog::Route,
     json::{Json, Limits, Node},
     jsonrpc::{Frame, Notification, Request, Response, RpcError, encode},
@@ -56,6 +58,8 @@ pub(super) struct Exchange {
 /// What is wanted of an exchange beside its outcome.
 #[derive(Default)]
 pub(super) struct Wants {
+    /// The call that it is for; `None` for our own requests.
+    pub(super) call: Option<CallId>,
     /// For whom it is; `None` for our own requests.
     pub(super) caller: Option<Arc<Caller>>,
     /// Who was proved to want it; `None` for our own requests.
@@ -307,13 +311,14 @@ impl Exchange {
     pub(super) fn attach(
         &mut self,
         deadline: Instant,
-        caller: &Arc<Caller>,
+        call: &Call,
         rounds: Option<Offer>,
         log: Option<LogLevel>,
     ) {
         self.deadline = deadline;
         self.resting = false;
-        self.wants.caller = Some(Arc::clone(caller));
+        self.wants.call = Some(call.id);
+        self.wants.caller = Some(Arc::clone(&call.caller));
         self.wants.rounds = rounds;
         self.wants.log = log;
     }
@@ -449,6 +454,14 @@ impl Exchange {
         }
     }
 
+    /// What an error that comes after the first event is to the caller. Nobody above is told the cause.
+    pub(super) fn lost(&self, error: &UpstreamError) -> Outcome {
+        if let Some(call) = self.wants.call {
+            self.line.terms.mishaps.note(call, error);
+        }
+        Outcome::Lost(failure(error))
+    }
+
     /// The next step toward the caller.
     async fn step(&mut self) -> Result<Step, UpstreamError> {
         loop {
@@ -478,7 +491,7 @@ impl Exchange {
             match exchange.step().await {
                 Ok(event @ Step::Event(_)) => Some((event, Some(exchange))),
                 Ok(outcome) => Some((outcome, None)),
-                Err(error) => Some((Step::Outcome(Outcome::Lost(failure(&error))), None)),
+                Err(error) => Some((Step::Outcome(exchange.lost(&error)), None)),
             }
         });
         let steps = stream::once(std::future::ready(first)).chain(rest);

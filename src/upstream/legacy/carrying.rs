@@ -61,6 +61,7 @@ impl Going<'_> {
         let rounds = methods::may_ask_back(self.call.op.method());
         let asks = rounds && !session.line.offer.is_none();
         Wants {
+            call: Some(self.call.id),
             caller: Some(Arc::clone(&self.call.caller)),
             identity: Some(Arc::clone(&self.call.identity)),
             progress: self.call.wants_progress,

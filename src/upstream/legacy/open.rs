@@ -202,8 +202,7 @@ impl OpenCall {
         self.progress = call.wants_progress;
         let heard = self.session.line.wire.streamable || self.seat.is_some();
         let log = caller.log_level.filter(|_| heard);
-        self.exchange
-            .attach(deadline, caller, Some(self.offer), log);
+        self.exchange.attach(deadline, call, Some(self.offer), log);
         self.exchange.hold(permit);
         if let Some(level) = log {
             self.session.heed(level).await;
@@ -265,11 +264,12 @@ impl OpenCall {
             let mut call = call?;
             let outcome = match call.step().await {
                 Ok(Turn::Event(event)) => return Some((Step::Event(event), Some(call))),
-                Ok(Turn::Ended(outcome)) => Ok(outcome),
-                Ok(Turn::Asks) => call.ask().await,
-                Err(error) => Err(error),
+                Ok(Turn::Ended(outcome)) => outcome,
+                // What is in the way here is ours.
+                Ok(Turn::Asks) => (call.ask().await)
+                    .unwrap_or_else(|error| Outcome::Lost(exchange::failure(&error))),
+                Err(error) => call.exchange.lost(&error),
             };
-            let outcome = outcome.unwrap_or_else(|error| Outcome::Lost(exchange::failure(&error)));
             Some((Step::Outcome(outcome), None))
         });
         let steps = stream::once(std::future::ready(Step::Event(first))).chain(rest);

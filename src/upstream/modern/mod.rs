@@ -202,6 +202,7 @@ impl Modern {
                 call.caller.revision.features(),
             );
         let wants = Wants {
+            call: Some(call.id),
             caller: Some(Arc::clone(&call.caller)),
             identity: Some(Arc::clone(&call.identity)),
             progress: call.wants_progress,

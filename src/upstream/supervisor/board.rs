@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::{
-    CredentialError, Peer, UpstreamError, bell::Spacing, credentials::Credentials,
+    CredentialError, Past, Peer, UpstreamError, bell::Spacing, credentials::Credentials,
     health::jittered, modern, shared::Shared, sink::Sink,
 };
 use crate::{
@@ -167,17 +167,13 @@ impl Board {
     }
 
     /// What is told of a list that could not be read, if there is one.
-    fn unread(&self) -> Option<String> {
+    fn unread(&self) -> Option<Past> {
         let (kind, error) = self.unread.first()?;
-        let error = if self.proves {
-            error.to_string()
-        } else {
-            error.without_credential()
-        };
-        Some(format!(
-            "its `{}` could not be read: {error}",
-            kind.method()
-        ))
+        let error = error.told(self.proves);
+        Some(Past {
+            words: format!("its `{}` could not be read: {error}", kind.method()),
+            at: Instant::now(),
+        })
     }
 
     fn publish(&self) {

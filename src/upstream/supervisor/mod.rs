@@ -9,6 +9,8 @@ mod end;
 #[cfg(test)]
 mod eras;
 #[cfg(test)]
+mod mishaps;
+#[cfg(test)]
 mod others;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ use super::{
     CredentialError, Peer, UpstreamError,
     connector::Connector,
     health::{Backoff, Pause},
+    mishaps::Mishap,
     probe::Probe,
     shared::{Being, Presence, Shared},
     sink::Sink,
@@ -110,8 +113,7 @@ impl Supervisor {
                 self.shared.terms.desk.lost();
             }
             let peer = self.current.take();
-            let error = UpstreamError::unreached("restarted by an operator");
-            self.gone(error, Instant::now());
+            self.gone(Mishap::wanted("restarted by an operator"), Instant::now());
             self.probe.forget();
             self.backoff = self.shared.terms.backoff();
             // Two of it at once might stand in each other's way.
@@ -125,7 +127,7 @@ impl Supervisor {
     fn rest(&mut self) {
         self.be(
             Being::Disabled,
-            Some(UpstreamError::unreached("disabled by an operator")),
+            Some(Mishap::wanted("disabled by an operator")),
         );
         if let Some(credentials) = &self.shared.terms.credentials {
             credentials.loan().forget();
@@ -169,7 +171,7 @@ impl Supervisor {
             if matches!(error, UpstreamError::Protocol(_)) {
                 self.probe.forget();
             }
-            self.gone(error, Instant::now() + wait);
+            self.gone(Mishap::of(error), Instant::now() + wait);
             self.board.meanwhile(sleep(wait)).await;
         }
     }
@@ -200,7 +202,7 @@ impl Supervisor {
             }
             let wait = self.backoff.wait();
             self.tell_unreached(&error);
-            self.gone(error, Instant::now() + wait);
+            self.gone(Mishap::of(error), Instant::now() + wait);
             self.shared.settled.cancel();
             let shared = Arc::clone(&self.shared);
             let wait = async {
@@ -260,7 +262,7 @@ impl Supervisor {
     }
 
     /// The upstream is away: calls fail from now on, and what is listed is marked.
-    fn gone(&mut self, error: UpstreamError, retry_at: Instant) {
+    fn gone(&mut self, error: Mishap, retry_at: Instant) {
         let retry_at = Some(retry_at);
         self.be(Being::Away { retry_at }, Some(error));
         self.shared.terms.desk.away();
@@ -270,7 +272,7 @@ impl Supervisor {
         self.board.away();
     }
 
-    fn be(&self, state: Being, error: Option<UpstreamError>) {
+    fn be(&self, state: Being, error: Option<Mishap>) {
         let before = self.shared.presence.load();
         let same = matches!(
             (&before.state, &state),
@@ -279,7 +281,11 @@ impl Supervisor {
         let since = if same { before.since } else { Instant::now() };
         let (error, said) = match error {
             Some(error) => (Some(error), self.probe.take_said()),
-            None => (before.error.clone(), before.said.clone()),
+            // What an operator wanted is over, and what went wrong is kept.
+            None => {
+                let kept = before.error.as_ref().filter(|mishap| !mishap.wanted);
+                (kept.cloned(), before.said.clone())
+            }
         };
         // What could not be read was not read of this one.
         self.shared.unread.store(None);

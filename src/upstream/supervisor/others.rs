@@ -167,7 +167,7 @@ async fn a_server_that_answers_nothing_any_more_is_begun_anew() {
         assert_eq!(closed(&processes), [1, 0]);
         let status = upstream.status();
         assert_eq!((status.state, status.restarts), (State::Ready, 1));
-        let error = status.error.unwrap();
+        let error = status.error.unwrap().words;
         assert!(error.contains("answers nothing any more"), "{error}");
         assert!(in_ten_seconds(&upstream).await.is_ok());
     }

@@ -224,7 +224,7 @@ async fn an_upstream_that_is_down_at_start_fails_fast_and_is_added_when_it_comes
     assert!(sink.last().away && sink.last().card.is_none());
     let status = upstream.status();
     assert_eq!(status.state, State::Away);
-    assert!(status.error.unwrap().contains("refused"));
+    assert!(status.error.unwrap().words.contains("refused"));
     sink.reach(2).await;
     assert!(!sink.last().away);
     assert!(called(&upstream).await.is_ok());
@@ -387,7 +387,7 @@ async fn why_a_list_cannot_be_read_is_told_until_it_can() {
     upstream.settled().await;
     let status = upstream.status();
     assert_eq!(status.state, State::Ready);
-    let told = status.unread.unwrap();
+    let told = status.unread.unwrap().words;
     assert!(
         told.starts_with("its `tools/list` could not be read: broke the protocol"),
         "{told}"
@@ -424,7 +424,7 @@ async fn a_list_without_an_end_does_not_take_the_place_of_one_that_had_one() {
     whole.store(0, Ordering::SeqCst);
     upstream.refresh();
     sleep(Duration::from_secs(1)).await;
-    let told = upstream.status().unread.unwrap();
+    let told = upstream.status().unread.unwrap().words;
     assert!(told.ends_with("its pages come to no end"), "{told}");
     assert_eq!((sink.count(), sink.last().tools.items.len()), (1, 2));
     // Where nothing better is known what there is of it is offered.

@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 use usher::config;
 
 use super::{OPERATOR, Plane, plane, problem};
-use crate::harness::{
-    Gateway, Pairing, Play, Revision, Upstream, call_result, eventually, parse, resource, tool,
+use crate::{
+    egress::markers::Written,
+    harness::{
+        Gateway, Pairing, Play, Revision, Upstream, call_result, eventually, parse, resource, tool,
+    },
 };
 
 const MODERN: Revision = Revision::V2026_07_28;
@@ -69,6 +72,59 @@ pairings! {
         until(&plane, "notes", "ready").await;
         eventually("it is back", async || (client.tools().await.len() == 2).then_some(())).await;
         assert!(client.call("notes_t", "{}").await.text().contains('t'));
+        let told = plane.get("/api/upstreams/notes").await;
+        assert_eq!((&told["last_error"], &told["last_error_ago_ms"]), (&Value::Null, &Value::Null));
+    }
+}
+
+pairings! {
+    async fn a_call_that_failed_at_its_upstream_leaves_its_cause_with_operators_and_in_the_log(pair: Pairing) {
+        let written = Written::default();
+        let _hearing = written.hears_everything();
+        let notes = pair.upstream().tools([tool("t")]);
+        let plane = plane(Gateway::of().upstream("notes", &notes)).await;
+        let client = pair.client(&plane.gateway).await;
+        let lines = || -> Vec<String> {
+            let text = written.text();
+            let told = text.lines().filter(|line| line.contains("failed at its upstream"));
+            told.map(str::to_owned).collect()
+        };
+        for (play, cause) in [
+            (Play::Status(500), "HTTP 500"),
+            (Play::Die, "unavailable"),
+            (Play::Status(429), "HTTP 429"),
+        ] {
+            let before = lines().len();
+            notes.now_on("tools/call", move |_| play.clone());
+            let refused = client.call("notes_t", r#"{"x":"mk-of-a-caller"}"#).await;
+            refused.tool_error();
+            let of = refused.value()["_meta"]["dev.usher/ref"].as_str().unwrap().to_owned();
+            let told = lines();
+            assert_eq!(told.len(), before + 1, "{told:#?}");
+            let line = &told[before];
+            for part in [" WARN ", "upstream=notes", cause, &format!("call={of}")] {
+                assert!(line.contains(part), "{part}: {line}");
+            }
+            let told = plane.get("/api/upstreams/notes").await;
+            assert!(told["last_error"].as_str().unwrap().contains(cause), "{told}");
+            assert!(told["last_error_ago_ms"].as_u64().unwrap() < 60_000, "{told}");
+        }
+        // What the server says is an answer; and a flood is told by its count, at the end at the latest.
+        notes.now_on("tools/call", |_| Play::Error(r#"{"code":-32603,"message":"mk-of-a-server"}"#.into()));
+        client.call("notes_t", "{}").await;
+        notes.now_on("tools/call", |_| Play::Status(500));
+        for _ in 0..7 {
+            client.call("notes_t", "{}").await;
+        }
+        assert_eq!(lines().len(), 3);
+        plane.gateway.app.clone().shutdown().await;
+        let told = written.text();
+        let rest = told.lines().find(|line| line.contains("more calls failed"));
+        let rest = rest.unwrap_or_else(|| panic!("{told}"));
+        assert!(rest.contains("count=7 ") && rest.contains("upstream_unavailable"), "{rest}");
+        let told = told.lines().filter(|line| line.contains(" WARN "));
+        let told: Vec<_> = told.filter(|line| line.contains("mk-of-")).collect();
+        assert!(told.is_empty(), "{told:#?}");
     }
 }
 

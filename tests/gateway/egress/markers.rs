@@ -65,6 +65,7 @@ impl Written {
         let second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
             .with_writer(self.clone())
             .finish();
         // Every task of such a test runs on its thread.
