@@ -36,6 +36,13 @@ pub fn reached(bound: Bound) {
     seen::note(bound);
 }
 
+/// Notes that a request was refused before it was a call, for a reason from the published list.
+pub fn turned_away(reason: &'static str) {
+    instruments().turned_away(reason);
+    #[cfg(test)]
+    seen::note_turned_away(reason);
+}
+
 /// Notes that something panicked in the answer of a request.
 pub fn panicked() {
     instruments().panicked();
@@ -59,6 +66,7 @@ pub(crate) mod seen {
 
     thread_local! {
         static REACHED: RefCell<Vec<Bound>> = const { RefCell::new(Vec::new()) };
+        static TURNED_AWAY: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
         static PANICKED: Cell<u32> = const { Cell::new(0) };
     }
 
@@ -66,8 +74,17 @@ pub(crate) mod seen {
         REACHED.with_borrow_mut(|all| all.push(bound));
     }
 
+    pub(super) fn note_turned_away(reason: &'static str) {
+        TURNED_AWAY.with_borrow_mut(|all| all.push(reason));
+    }
+
     pub(super) fn note_panicked() {
         PANICKED.set(PANICKED.get() + 1);
+    }
+
+    /// Why requests were turned away since the last look.
+    pub(crate) fn take_turned_away() -> Vec<&'static str> {
+        TURNED_AWAY.take()
     }
 
     /// How often something panicked since the last look.
@@ -89,6 +106,7 @@ pub struct Instruments {
     waited: Histogram<f64>,
     overflowed: Counter<u64>,
     reached: Counter<u64>,
+    turned_away: Counter<u64>,
     panicked: Counter<u64>,
     findings: Counter<u64>,
     invalid: Counter<u64>,
@@ -145,6 +163,7 @@ pub enum Side {
 }
 
 const RULE: &str = "usher.rule";
+const REASON: &str = "usher.reason";
 
 impl Instruments {
     /// Made from this meter; [`instruments`] has those of the process.
@@ -155,6 +174,7 @@ impl Instruments {
             waited: table::LIMITS_WAIT.histogram(meter),
             overflowed: table::LIMITS_OVERFLOWED.counter(meter),
             reached: table::BOUNDS_REACHED.counter(meter),
+            turned_away: table::REFUSED.counter(meter),
             panicked: table::REQUESTS_PANICKED.counter(meter),
             findings: table::FINDINGS.counter(meter),
             invalid: table::VALIDATION_FAILED.counter(meter),
@@ -168,10 +188,7 @@ impl Instruments {
 
     /// A rule refused a call.
     pub fn refused(&self, rule: &RuleLabels, why: Refusal) {
-        let labels = [
-            rule.rule.clone(),
-            KeyValue::new("usher.reason", why.as_str()),
-        ];
+        let labels = [rule.rule.clone(), KeyValue::new(REASON, why.as_str())];
         self.refused.add(1, &labels);
     }
 
@@ -192,6 +209,11 @@ impl Instruments {
         if let Some(labels) = self.bounds.get(bound as usize) {
             self.reached.add(1, labels);
         }
+    }
+
+    /// A request was refused before it was a call, for a reason from the published list.
+    pub fn turned_away(&self, reason: &'static str) {
+        self.turned_away.add(1, &[KeyValue::new(REASON, reason)]);
     }
 
     /// Something panicked in the answer of a request.
@@ -532,6 +554,8 @@ mod tests {
             all.overflowed(&rule);
             all.reached(Bound::HttpBody);
             all.reached(Bound::ScanTime);
+            all.turned_away("unknown_session");
+            all.turned_away("unknown_session");
             all.found("C4", "aws_key", "redact", 3);
             all.invalid(Side::Result, "flag");
             all.changed("github", "quarantine");
@@ -560,6 +584,7 @@ mod tests {
                     1
                 ),
                 ("usher.limits.wait{usher.rule=per tenant}", 1),
+                ("usher.refused{usher.reason=unknown_session}", 2),
                 (
                     "usher.validation.failed{usher.action=flag,usher.side=result}",
                     1

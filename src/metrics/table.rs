@@ -83,6 +83,7 @@ pub const ALL: [Metric; 40] = [
     LIMITS_WAIT,
     LIMITS_OVERFLOWED,
     BOUNDS_REACHED,
+    REFUSED,
     REQUESTS_PANICKED,
     FINDINGS,
     VALIDATION_FAILED,
@@ -172,6 +173,13 @@ pub(super) const BOUNDS_REACHED: Metric = Metric::new(
     "usher.bounds.reached",
     "{event}",
     "What a fixed bound kept out.",
+);
+/// By `usher.reason`.
+pub(super) const REFUSED: Metric = Metric::new(
+    Kind::Counter,
+    "usher.refused",
+    "{request}",
+    "Requests that were refused before they were calls: for who sent them, or for what they are.",
 );
 pub(super) const REQUESTS_PANICKED: Metric = Metric::new(
     Kind::Counter,
@@ -484,6 +492,7 @@ mod tests {
         all.waited(&rule, 0.5);
         all.overflowed(&rule);
         all.reached(Bound::HttpBody);
+        all.turned_away("credential_invalid");
         all.panicked();
         all.found("C4", "a rule", "redact", 1);
         all.invalid(Side::Result, "flag");

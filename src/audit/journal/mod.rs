@@ -27,6 +27,7 @@ use super::{
 use crate::{
     call::CallId,
     findings::{Finding, Scrub},
+    metrics,
     protocol::UpstreamId,
 };
 
@@ -103,8 +104,9 @@ impl Journal {
     }
 
     /// Somebody was kept out. The first ten in a minute from an address are noted each, the others of that minute together when
-    /// it is over.
+    /// it is over. Counted in metrics, too, whether or not anything is noted.
     pub fn refused(&self, sender: Sender<'_>, refused: Refused) {
+        metrics::turned_away(refused.reason);
         let Some(shared) = &self.0 else { return };
         let step = shared
             .counts()
@@ -117,8 +119,9 @@ impl Journal {
 
     /// What somebody sent was refused before it was a call, for a reason from the published list. Noted as
     /// [`Journal::refused`] is, but ten in a second at most: whoever sends rubbish does not fill the log with it. With what the
-    /// answer refers to, where it has a place for that.
+    /// answer refers to, where it has a place for that. Counted as that is.
     pub fn turned_away(&self, sender: Sender<'_>, reason: &'static str, reference: Option<CallId>) {
+        metrics::turned_away(reason);
         let Some(shared) = &self.0 else { return };
         let refused = Refused {
             reference,

@@ -456,3 +456,13 @@ async fn who_is_known_is_named_where_what_they_sent_was_no_call() {
     let named = told.iter().filter(|it| it.contains("principal"));
     assert_eq!(named.count(), 12, "nobody is named who is not known");
 }
+
+#[test]
+fn whoever_is_turned_away_is_counted_where_nothing_is_recorded() {
+    metrics::seen::take_turned_away();
+    let journal = Journal::off();
+    journal.refused(Sender::at(None), Refused::of("credential_invalid"));
+    journal.turned_away(Sender::at(None), "unknown_session", None);
+    let counted = metrics::seen::take_turned_away();
+    assert_eq!(counted, ["credential_invalid", "unknown_session"]);
+}

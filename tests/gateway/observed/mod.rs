@@ -1,6 +1,7 @@
 //! What is seen of calls: spans that join the caller's with the upstream's, metrics with bounded labels, and no content in either.
 
 mod markers;
+mod refused;
 mod series;
 
 use opentelemetry::trace::{SpanKind, Status};
