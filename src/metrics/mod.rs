@@ -335,6 +335,8 @@ pub enum Bound {
     UpstreamMessage,
     /// One response stream of an upstream.
     UpstreamAnswer,
+    /// Messages of an upstream that are not read as fast as they come.
+    UpstreamUnread,
     /// Subscription streams of one principal.
     StreamsPrincipal,
     /// Subscription streams of the process.
@@ -408,7 +410,7 @@ impl From<Full> for Bound {
 
 impl Bound {
     /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
-    const ALL: [(Self, &'static str); 66] = [
+    const ALL: [(Self, &'static str); 67] = [
         (Self::HttpBody, "http.body"),
         (Self::HttpTarget, "http.target"),
         (Self::HttpField, "http.field"),
@@ -448,6 +450,7 @@ impl Bound {
         (Self::UpstreamDepth, "upstream.depth"),
         (Self::UpstreamMessage, "upstream.message"),
         (Self::UpstreamAnswer, "upstream.answer"),
+        (Self::UpstreamUnread, "upstream.unread"),
         (Self::StreamsPrincipal, "subscriptions.per_principal"),
         (Self::StreamsProcess, "subscriptions.total"),
         (Self::StreamAddresses, "subscriptions.addresses"),

@@ -29,6 +29,8 @@ pub(super) struct Desk {
     turn: Gate,
     /// Calls in flight on the session.
     busy: AtomicUsize,
+    /// Whether the session is one caller's.
+    of_one: bool,
     /// Who wants to hear of unasked frames. A lock, because both ends only ever touch it for a moment.
     seats: Mutex<Vec<Place>>,
 }
@@ -47,10 +49,12 @@ pub(super) struct Seat {
 }
 
 impl Desk {
-    pub(super) fn new() -> Self {
+    /// A desk; whether its session is one caller's, and not shared.
+    pub(super) fn new(of_one: bool) -> Self {
         Self {
             turn: Gate::of_one(),
             busy: AtomicUsize::new(0),
+            of_one,
             seats: Mutex::default(),
         }
     }
@@ -102,6 +106,10 @@ impl Owners for Desk {
             Frame::Response(_) => None,
         };
         place.map(|place| place.number)
+    }
+
+    fn is_of_one(&self) -> bool {
+        self.of_one
     }
 }
 

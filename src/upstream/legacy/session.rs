@@ -146,7 +146,7 @@ impl Session {
         let bare = line(HeaderMap::new());
         let tasks = terms.tasks.child();
         let stop = StopOnDrop(Some(tasks.clone()));
-        let desk = Arc::new(Desk::new());
+        let desk = Arc::new(Desk::new(!proposal.service));
         if !wire.streamable {
             // Servers may ask things before the handshake is over (PROTOCOL J6), and expect pings answered.
             wire.transport.sort_by(Arc::<Desk>::clone(&desk));

@@ -1,7 +1,7 @@
 //! Whose question it is, what may be asked, and who shares a session.
 
 use super::{super::tests::on_pipes_of, *};
-use crate::upstream::{scripted::a_pipe, spec::Timeouts};
+use crate::upstream::{asking::Offer, scripted::a_pipe, spec::Timeouts, transport::Owners};
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused_and_reaches_nobody() {
@@ -231,6 +231,16 @@ async fn behind_a_call_at_work_others_wait_though_somebody_still_looks_at_a_ques
     assert!(waiting.await.is_err(), "it waits for the one at work");
     pipe.tell(1, &last("{}"));
     assert_eq!(text(second.await), "{}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_pipe_that_was_begun_for_one_caller_may_be_held_up_by_what_is_not_read() {
+    let (_processes, peer) = on_pipes(Isolation::Session, |_, _| result("{}")).await;
+    let call = able("k");
+    assert_eq!(text(peer.call(call.clone(), a_route("t")).await), "{}");
+    let own = peer.slot(&call, Offer::of_session(&call.caller)).unwrap();
+    assert!(own.usable().unwrap().desk.is_of_one());
+    assert!(!peer.service.usable().unwrap().desk.is_of_one());
 }
 
 #[tokio::test(start_paused = true)]

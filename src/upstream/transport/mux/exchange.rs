@@ -5,10 +5,21 @@ use std::{
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Poll, Waker},
+    time::Duration,
 };
 
-use super::{HELD_BYTES, Mux, QUEUE};
-use crate::{jsonrpc::Frame, upstream::UpstreamError};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
+
+use super::{HELD_BYTES, Mux, QUEUE, RESERVE};
+use crate::{
+    jsonrpc::Frame,
+    metrics::{Bound, reached},
+    protocol::methods,
+    upstream::UpstreamError,
+};
 
 type Item = Result<Frame, UpstreamError>;
 
@@ -35,9 +46,13 @@ impl Exchange {
         poll_fn(|cx| {
             let mut queue = self.slot.queue();
             match queue.items.pop_front() {
-                Some((item, bytes)) => {
-                    queue.bytes -= bytes;
-                    Poll::Ready(Some(item))
+                Some(next) => {
+                    queue.taken_out(&next);
+                    if queue.items.is_empty() {
+                        queue.waited = Duration::ZERO;
+                    }
+                    self.slot.freed.notify_one();
+                    Poll::Ready(Some(next.item))
                 }
                 None if queue.finished => Poll::Ready(None),
                 None => {
@@ -53,21 +68,74 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.slot.queue().abandoned = true;
+        self.slot.freed.notify_one();
         self.mux.abandon(self.number);
     }
 }
 
 /// The queue of one exchange. A mutex, because both ends only ever touch it for a moment.
 #[derive(Debug, Default)]
-pub(in super::super) struct Slot(Mutex<Queue>);
+pub(in super::super) struct Slot {
+    queue: Mutex<Queue>,
+    /// Told when something was read, and when nothing more will be: for the one that fills it.
+    freed: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Queue {
-    items: VecDeque<(Item, usize)>,
-    bytes: usize,
+    items: VecDeque<Queued>,
+    told: Load,
+    asked: Load,
     waker: Option<Waker>,
     finished: bool,
     abandoned: bool,
+    /// How long room was waited for that counts, since it was last read to its end.
+    waited: Duration,
+}
+
+#[derive(Debug)]
+struct Queued {
+    item: Item,
+    bytes: usize,
+    kind: Kind,
+}
+
+/// How much of one kind waits.
+#[derive(Debug, Default)]
+struct Load {
+    frames: usize,
+    bytes: usize,
+}
+
+/// What a frame is to whoever reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// How far it is: the newest says all that those before it said.
+    Progress,
+    /// What else is told.
+    Told,
+    /// What the server waits for, and what it takes back of that. There is room of its own for it.
+    Asked,
+}
+
+/// What became of a frame.
+#[derive(Debug)]
+pub(super) enum Pushed {
+    /// It is in the queue.
+    Taken,
+    /// There is no room for it.
+    Full(Frame),
+    /// Nobody will read it.
+    Over(Frame),
+}
+
+/// For how long room is waited for, and who is held up by that.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Time {
+    /// Nobody but whoever does not read.
+    Own(Duration),
+    /// Others, too.
+    Others(Duration),
 }
 
 impl Slot {
@@ -76,17 +144,77 @@ impl Slot {
         self.queue().abandoned
     }
 
-    /// Adds a frame that cost so many bytes; false when there is no room, and then the frame is gone. Progress only ever
-    /// tells more of the same, so the reader of the channel does not wait for room here.
-    pub(super) fn push(&self, frame: Frame, bytes: usize) -> bool {
-        let mut queue = self.queue();
-        if queue.finished || queue.items.len() >= QUEUE || queue.bytes + bytes > HELD_BYTES {
+    /// Adds a frame that cost so many bytes, where there is room: for one there always is when no other of its kind waits.
+    pub(super) fn push(&self, frame: Frame, bytes: usize) -> Pushed {
+        let queue = self.queue();
+        let kind = Kind::of(&frame);
+        if queue.is_over() {
+            Pushed::Over(frame)
+        } else if queue.fits(kind, bytes) {
+            Self::put(queue, frame, bytes, kind);
+            Pushed::Taken
+        } else {
+            Pushed::Full(frame)
+        }
+    }
+
+    /// Whether there is room for a frame, or nobody will read it.
+    fn takes(&self, frame: &Frame, bytes: usize) -> bool {
+        let queue = self.queue();
+        queue.is_over() || queue.fits(Kind::of(frame), bytes)
+    }
+
+    /// Waits until there is room for a frame, or nobody will read it; false when there is none in time. Of others' time there is
+    /// so much in all, until everything was read that was there; of one's own so much each time, and then none until that.
+    pub(super) async fn has_room(&self, frame: &Frame, bytes: usize, time: Time) -> bool {
+        let (Time::Own(most) | Time::Others(most)) = time;
+        let left = most.saturating_sub(self.queue().waited);
+        if left.is_zero() {
             return false;
         }
-        queue.bytes += bytes;
-        queue.items.push_back((Ok(frame), bytes));
-        Self::wake(queue);
-        true
+        let began = Instant::now();
+        let room = timeout(left, async {
+            while !self.takes(frame, bytes) {
+                self.freed.notified().await;
+            }
+        });
+        let found = room.await.is_ok();
+        let mut queue = self.queue();
+        queue.waited = match time {
+            Time::Own(_) if found => Duration::ZERO,
+            Time::Own(_) | Time::Others(_) => queue.waited + began.elapsed(),
+        };
+        found
+    }
+
+    /// Deals with a frame for which there is no room, and counts what is lost by that. Progress takes the place of the last that
+    /// was told before it, so that how far it came is known in any case; what else is told goes nowhere.
+    ///
+    /// # Errors
+    /// The frame, if it asks something, or nobody will read it.
+    pub(super) fn press(&self, frame: Frame, bytes: usize) -> Result<(), Frame> {
+        let mut queue = self.queue();
+        if queue.is_over() {
+            return Err(frame);
+        }
+        match Kind::of(&frame) {
+            Kind::Progress => {
+                let mut waiting = queue.items.iter();
+                if let Some(last) = waiting.rposition(|queued| queued.kind == Kind::Progress)
+                    && let Some(outdone) = queue.items.remove(last)
+                {
+                    queue.taken_out(&outdone);
+                    reached(Bound::UpstreamUnread);
+                }
+                Self::put(queue, frame, bytes, Kind::Progress);
+                Ok(())
+            }
+            Kind::Told => {
+                reached(Bound::UpstreamUnread);
+                Ok(())
+            }
+            Kind::Asked => Err(frame),
+        }
     }
 
     /// Adds the last item. Always fits.
@@ -94,9 +222,27 @@ impl Slot {
         let mut queue = self.queue();
         if !queue.finished {
             queue.finished = true;
-            queue.items.push_back((item, 0));
+            queue.items.push_back(Queued {
+                item,
+                bytes: 0,
+                kind: Kind::Told,
+            });
+            queue.told.frames += 1;
             Self::wake(queue);
+            self.freed.notify_one();
         }
+    }
+
+    fn put(mut queue: MutexGuard<'_, Queue>, frame: Frame, bytes: usize, kind: Kind) {
+        let load = queue.load(kind);
+        load.frames += 1;
+        load.bytes += bytes;
+        queue.items.push_back(Queued {
+            item: Ok(frame),
+            bytes,
+            kind,
+        });
+        Self::wake(queue);
     }
 
     fn wake(mut queue: MutexGuard<'_, Queue>) {
@@ -108,6 +254,48 @@ impl Slot {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    const fn is_over(&self) -> bool {
+        self.finished || self.abandoned
+    }
+
+    const fn fits(&self, kind: Kind, bytes: usize) -> bool {
+        let (load, most) = match kind {
+            Kind::Progress | Kind::Told => (&self.told, QUEUE),
+            Kind::Asked => (&self.asked, RESERVE),
+        };
+        // What is large goes alone, or it would never go.
+        load.frames == 0 || load.frames < most && load.bytes + bytes <= HELD_BYTES
+    }
+
+    const fn load(&mut self, kind: Kind) -> &mut Load {
+        match kind {
+            Kind::Progress | Kind::Told => &mut self.told,
+            Kind::Asked => &mut self.asked,
+        }
+    }
+
+    fn taken_out(&mut self, queued: &Queued) {
+        let load = self.load(queued.kind);
+        load.frames -= 1;
+        load.bytes -= queued.bytes;
+    }
+}
+
+impl Kind {
+    fn of(frame: &Frame) -> Self {
+        match frame {
+            Frame::Request(_) => Self::Asked,
+            Frame::Response(_) => Self::Told,
+            Frame::Notification(notification) => match &*notification.method {
+                methods::PROGRESS => Self::Progress,
+                methods::CANCELLED | methods::ELICITATION_COMPLETE => Self::Asked,
+                _ => Self::Told,
+            },
+        }
     }
 }

@@ -5,11 +5,15 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::{HELD_BYTES, Mux, Stray, loose};
+use super::{
+    HELD_BYTES, Mux, Stray,
+    exchange::{Pushed, Slot, Time},
+    loose,
+};
 use crate::{
     json::{Limits, Node, scan},
     jsonrpc::{DecodeError, Frame, Message, Notification, decode},
-    metrics::{Bound, overstepped},
+    metrics::{Bound, overstepped, reached},
     protocol::{meta, methods},
     upstream::{UpstreamError, transport::printable::printable},
 };
@@ -18,8 +22,11 @@ use crate::{
 pub(in super::super) const MAX_NOISE: usize = 64;
 /// How many oddities of one channel are logged one by one; the rest are only counted.
 const MAX_LOGGED: u64 = 16;
-/// How long a full unsolicited queue holds the channel up before the channel counts as flooded.
-const STALL: Duration = Duration::from_secs(10);
+/// How long a full queue holds the channel up: before the channel counts as flooded, where it is the unsolicited one; before what
+/// finds no room is dealt with otherwise, where it is an exchange's and all are one caller's.
+pub(super) const STALL: Duration = Duration::from_secs(10);
+/// The same where they are not: so long takes whoever reads at once, and no longer are others held up.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// An unsolicited frame and the room that it takes up.
 #[derive(Debug)]
@@ -53,7 +60,8 @@ impl Inbox {
     }
 
     /// Takes one text: a line, the data of an event. Waits when it holds a frame that answers nothing and there is no
-    /// room for it, which is how a flood is slowed down.
+    /// room for it, which is how a flood is slowed down; for a shorter time, unless the channel is one caller's, also when it
+    /// holds one of an exchange.
     ///
     /// # Errors
     /// `Protocol` when the channel brings nothing but noise, or floods. It should then be closed.
@@ -99,8 +107,8 @@ impl Inbox {
                 let waiting = progress_of(notification).and_then(|number| self.mux.waiting(number));
                 match waiting {
                     Some((slot, _limits)) => {
-                        if !slot.push(frame, cost) {
-                            self.odd("progress that nobody reads", "");
+                        if self.put(&slot, frame, cost).await.is_err() {
+                            self.odd("late progress", "");
                         }
                         Ok(())
                     }
@@ -114,13 +122,45 @@ impl Inbox {
         }
     }
 
+    /// Puts a frame into the queue of the exchange that it is of; waits for room where there is none.
+    ///
+    /// # Errors
+    /// The frame, where the exchange is over, or has more questions before it than are read.
+    async fn put(&self, slot: &Slot, frame: Frame, cost: usize) -> Result<(), Frame> {
+        let mut frame = frame;
+        loop {
+            frame = match slot.push(frame, cost) {
+                Pushed::Taken => return Ok(()),
+                Pushed::Over(frame) => return Err(frame),
+                Pushed::Full(frame) => frame,
+            };
+            if !self.has_room(slot, &frame, cost).await {
+                return slot.press(frame, cost);
+            }
+        }
+    }
+
+    /// Whether there is room after all, for whoever reads at once, and for whoever does not where nobody else is held up.
+    async fn has_room(&self, slot: &Slot, frame: &Frame, cost: usize) -> bool {
+        let time = if self.mux.is_of_one() {
+            Time::Own(STALL)
+        } else {
+            Time::Others(MOMENT)
+        };
+        tokio::select! {
+            biased;
+            () = self.mux.hurried() => false,
+            has_room = slot.has_room(frame, cost, time) => has_room,
+        }
+    }
+
     /// Hands a frame to the listen that it names; false when there is none. A listen loses nothing: one that cannot take
     /// more ends, and whoever began it looks again.
     fn listen(&mut self, number: u64, frame: &Frame, cost: usize) -> bool {
         let Some(slot) = self.mux.listening(number) else {
             return false;
         };
-        if !slot.push(frame.clone(), cost) {
+        if !matches!(slot.push(frame.clone(), cost), Pushed::Taken) {
             self.odd("more changes than are read", "");
             let end = |_: &Limits| Err(UpstreamError::unreached("more changes than are read"));
             // It may have ended meanwhile, which is as well.
@@ -134,12 +174,14 @@ impl Inbox {
             self.odd("message over its limits", "");
             return Ok(());
         }
-        // By the way that its answer takes, or that would overtake it.
-        if let Some(slot) = self.mux.owner(&frame)
-            && slot.push(frame.clone(), text.len())
-        {
-            return Ok(());
-        }
+        // By the way that its answer takes, or that would overtake it. What comes back is nobody's: a request is refused then.
+        let frame = match self.mux.owner(&frame) {
+            Some(slot) => match self.put(&slot, frame, text.len()).await {
+                Ok(()) => return Ok(()),
+                Err(frame) => frame,
+            },
+            None => frame,
+        };
         let room = u32::try_from(text.len().min(HELD_BYTES)).unwrap_or(u32::MAX);
         let taken = self.mux.unsolicited_is_taken();
         let unsolicited = &self.unsolicited;
@@ -153,6 +195,7 @@ impl Inbox {
                 .try_acquire_many_owned(room)
                 .is_ok_and(|permit| unsolicited.try_send(held(permit)).is_ok());
             if !kept {
+                reached(Bound::UpstreamUnread);
                 self.odd("message that nobody reads", "");
             }
             return Ok(());

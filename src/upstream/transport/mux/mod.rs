@@ -1,9 +1,12 @@
 //! Many exchanges over one channel: which frame answers whom.
 //!
 //! Guarantees: a response reaches the exchange that waits for its id, or nobody; an id that was given up on is never
-//! matched again; what is of an exchange reaches it in the order in which it was said; one exchange that is not read does not
-//! stop the others; when the channel dies, every exchange is told. Bounds: [`MAX_WAITING`] exchanges, [`QUEUE`] frames or [`HELD_BYTES`] waiting to be read in each and in the
-//! unsolicited queue. Deliberately absent: writing, framing, and telling the upstream that an exchange was given up.
+//! matched again; what is of an exchange reaches it in the order in which it was said, and a question among it always, also
+//! where its caller does not read; one exchange that is not read does not stop the others, and holds them up for a moment, or for
+//! a while where all are one caller's; nothing of it is lost until then; when the channel dies, every exchange is told. Bounds:
+//! [`MAX_WAITING`] exchanges, [`QUEUE`] frames or [`HELD_BYTES`] or one larger frame waiting to be read in each and in the
+//! unsolicited queue, beside [`RESERVE`] questions of as many bytes in each. What is lost by that is counted. Deliberately
+//! absent: writing, framing, and telling the upstream that an exchange was given up.
 
 mod exchange;
 mod inbox;
@@ -39,6 +42,8 @@ use inbox::Held;
 const MAX_WAITING: usize = 2_048;
 /// The most frames that wait to be read, in each exchange and in the unsolicited queue.
 const QUEUE: usize = 256;
+/// The most requests of the server's, and words about them, that wait to be read beside those in an exchange.
+const RESERVE: usize = 32;
 /// The most bytes that wait to be read, likewise. A response always fits.
 const HELD_BYTES: usize = 1 << 20;
 /// The longest text that is no message and is kept: of a longer one nothing is, since it may be cut within a secret.
@@ -57,6 +62,8 @@ struct Shared {
     state: Mutex<State>,
     /// Set once, when the channel is dead.
     ended: CancellationToken,
+    /// Set once, when it is about to be: nothing waits for room any more.
+    hurried: CancellationToken,
     /// The unsolicited frames, until somebody takes them.
     unsolicited: Mutex<Option<mpsc::Receiver<Held>>>,
     /// Who says whose a frame is that names nobody.
@@ -102,6 +109,7 @@ impl Mux {
                 abandoned: VecDeque::new(),
             }),
             ended: CancellationToken::new(),
+            hurried: CancellationToken::new(),
             unsolicited: Mutex::new(Some(receiver)),
             owners: OnceLock::new(),
             noise: Mutex::new(None),
@@ -214,6 +222,22 @@ impl Mux {
         let heard = (noise.len() <= MAX_KEPT).then(|| String::from_utf8_lossy(noise).into_owned());
         let mut noise = self.0.noise.lock().unwrap_or_else(PoisonError::into_inner);
         *noise = heard;
+    }
+
+    /// Whether all exchanges are one caller's, so that whoever does not read one of them holds nobody else up.
+    fn is_of_one(&self) -> bool {
+        let owners = self.0.owners.get();
+        owners.is_some_and(|owners| owners.is_of_one())
+    }
+
+    /// What is left in the channel is to be read at once, whoever reads it: it will soon be dead.
+    pub(super) fn hurry(&self) {
+        self.0.hurried.cancel();
+    }
+
+    /// Resolves when there is no more time to wait for anybody.
+    async fn hurried(&self) {
+        self.0.hurried.cancelled().await;
     }
 
     fn unsolicited_is_taken(&self) -> bool {

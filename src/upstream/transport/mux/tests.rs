@@ -4,7 +4,15 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Duration;
 
-use super::{super::rig::*, inbox::MAX_NOISE, *};
+use super::{
+    super::rig::*,
+    inbox::{MAX_NOISE, STALL},
+    *,
+};
+use crate::{
+    json::Node,
+    metrics::{Bound, seen},
+};
 
 fn mux() -> (Mux, Inbox) {
     Mux::new(UpstreamId::parse("u").unwrap(), Limits::UPSTREAM)
@@ -141,17 +149,51 @@ async fn noise_is_forgiven_until_there_is_nothing_else() {
     assert_eq!(error.reason(), "upstream_protocol_error");
 }
 
+/// As [`all`], with how far it is in the place of each progress.
+async fn steps(exchange: &mut Exchange) -> Vec<String> {
+    let mut steps = Vec::new();
+    while let Some(frame) = exchange.next().await {
+        let frame = frame.unwrap();
+        let said = match &frame {
+            Frame::Notification(notification) => notification.params.as_ref(),
+            Frame::Request(_) | Frame::Response(_) => None,
+        };
+        let progress = said.and_then(|params| params.root().member("progress"));
+        steps.push(match progress.and_then(Node::as_i64) {
+            Some(progress) => progress.to_string(),
+            None => gist(&frame),
+        });
+    }
+    steps
+}
+
+fn up_to(end: usize) -> Vec<String> {
+    (0..end).map(|n| n.to_string()).collect()
+}
+
+/// How often something was left out since the last look.
+fn unread() -> usize {
+    let seen = seen::take();
+    assert!(seen.iter().all(|bound| *bound == Bound::UpstreamUnread));
+    seen.len()
+}
+
+/// SECURITY REL-4: what is left out is counted, and never how it stands in the end.
 #[tokio::test]
-async fn progress_that_nobody_reads_is_bounded_and_the_answer_still_comes() {
+async fn of_progress_that_nobody_reads_the_last_comes_and_then_the_answer() {
+    unread();
     let (mux, mut inbox) = mux();
-    let exchange = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let mut exchange = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
     for n in 0..10_000 {
         inbox.take(progress(1, n).into()).await.unwrap();
     }
     inbox.take(result(1, 1).into()).await.unwrap();
-    assert_eq!(all(exchange).await.len(), QUEUE + 1);
+    let mut expected = up_to(QUEUE - 1);
+    expected.extend(["9999".to_owned(), "{\"n\":1}".to_owned()]);
+    assert_eq!(steps(&mut exchange).await, expected);
+    assert_eq!(unread(), 10_000 - QUEUE);
 
-    let exchange = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+    let mut exchange = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
     let padding = " ".repeat(HELD_BYTES / 4);
     for n in 0..10 {
         inbox
@@ -160,7 +202,8 @@ async fn progress_that_nobody_reads_is_bounded_and_the_answer_still_comes() {
             .unwrap();
     }
     inbox.take(result(2, 1).into()).await.unwrap();
-    assert_eq!(all(exchange).await.len(), 3 + 1);
+    assert_eq!(steps(&mut exchange).await, ["0", "1", "9", "{\"n\":1}"]);
+    assert_eq!(unread(), 10 - 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -310,14 +353,165 @@ async fn a_listen_that_is_not_read_ends_and_never_loses_a_change_in_silence() {
     ));
 }
 
-/// Says of each request that it is of exchange 1, and of nothing else.
+/// Says of each request and log line that it is of exchange 1, and of nothing else.
 #[derive(Debug)]
-struct First;
+struct First {
+    of_one: bool,
+}
 
 impl Owners for First {
     fn whose(&self, frame: &Frame) -> Option<u64> {
-        matches!(frame, Frame::Request(_)).then_some(1)
+        match frame {
+            Frame::Request(_) => Some(1),
+            Frame::Notification(notification) => (&*notification.method == "log").then_some(1),
+            Frame::Response(_) => None,
+        }
     }
+
+    fn is_of_one(&self) -> bool {
+        self.of_one
+    }
+}
+
+const ASKED: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}";
+const LOG: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"log\",\"params\":{}}";
+
+/// A mux of one caller's, and its first exchange.
+fn of_one() -> (Mux, Inbox, Exchange) {
+    let (mux, inbox) = mux();
+    mux.sort_by(Arc::new(First { of_one: true }));
+    let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    (mux, inbox, first)
+}
+
+/// PROTOCOL D1: also where it comes faster than anybody could read it.
+#[tokio::test]
+async fn on_a_channel_of_one_caller_nothing_of_a_burst_is_lost_and_least_of_all_a_question() {
+    unread();
+    let (mux, mut inbox, mut first) = of_one();
+    let speaking = async {
+        for n in 0..1_000 {
+            inbox.take(progress(1, n).into()).await.unwrap();
+        }
+        for _ in 0..1_000 {
+            inbox.take(LOG.into()).await.unwrap();
+        }
+        inbox.take(ASKED.into()).await.unwrap();
+        inbox.take(result(1, 1).into()).await.unwrap();
+    };
+    let (heard, ()) = tokio::join!(steps(&mut first), speaking);
+    let mut expected = up_to(1_000);
+    expected.extend(vec!["log".to_owned(); 1_000]);
+    expected.extend(["roots/list".to_owned(), "{\"n\":1}".to_owned()]);
+    assert_eq!(heard, expected);
+    assert_eq!(unread(), 0);
+    drop(inbox);
+    assert_eq!(mux.unsolicited().unwrap().count().await, 0);
+}
+
+#[tokio::test]
+async fn who_reads_at_once_misses_no_progress_where_others_must_not_be_held_up() {
+    unread();
+    let (mux, mut inbox) = mux();
+    let mut exchange = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let speaking = async {
+        for n in 0..1_000 {
+            inbox.take(progress(1, n).into()).await.unwrap();
+        }
+        inbox.take(result(1, 1).into()).await.unwrap();
+    };
+    let (heard, ()) = tokio::join!(steps(&mut exchange), speaking);
+    assert_eq!(heard.len(), 1_001);
+    assert_eq!(unread(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_what_is_theirs_alone_holds_it_up_for_ten_seconds_and_is_asked_all_the_same()
+ {
+    unread();
+    let (_mux, mut inbox, mut first) = of_one();
+    let began = tokio::time::Instant::now();
+    for n in 0..QUEUE {
+        let n = u64::try_from(n).unwrap();
+        inbox.take(progress(1, n).into()).await.unwrap();
+    }
+    // Whoever is asked need not have read what was told.
+    inbox.take(ASKED.into()).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    inbox.take(progress(1, 700).into()).await.unwrap();
+    assert_eq!(began.elapsed(), STALL);
+    for text in [progress(1, 701), LOG.to_owned(), progress(1, 702)] {
+        inbox.take(text.into()).await.unwrap();
+    }
+    inbox.take(ASKED.into()).await.unwrap();
+    assert_eq!(began.elapsed(), STALL, "once, until all of it is read");
+    assert_eq!(unread(), 4);
+    let mut heard = Vec::new();
+    for _ in 0..QUEUE + 2 {
+        heard.push(gist(&first.next().await.unwrap().unwrap()));
+    }
+    assert_eq!(heard.iter().filter(|it| *it == "roots/list").count(), 2);
+    for _ in 0..QUEUE {
+        inbox.take(LOG.into()).await.unwrap();
+    }
+    let mut waiting = Box::pin(inbox.take(progress(1, 800).into()));
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    first.next().await.unwrap().unwrap();
+    waiting.await.unwrap();
+    inbox.take(result(1, 1).into()).await.unwrap();
+    let rest = steps(&mut first).await;
+    assert_eq!(rest.len(), QUEUE + 1);
+    assert_eq!(rest[QUEUE - 1], "800");
+    assert_eq!(unread(), 0);
+}
+
+/// A picture in a question is larger than all that waits beside it may be.
+#[tokio::test]
+async fn a_question_of_any_size_comes_behind_whatever_was_told_and_more_than_can_wait_are_refused()
+{
+    let (mux, mut inbox) = mux();
+    mux.sort_by(Arc::new(First { of_one: false }));
+    let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    inbox.take(progress(1, 1).into()).await.unwrap();
+    let large = ASKED.to_owned() + &" ".repeat(2 * HELD_BYTES);
+    inbox.take(large.into()).await.unwrap();
+    inbox.take(result(1, 1).into()).await.unwrap();
+    assert_eq!(steps(&mut first).await, ["1", "roots/list", "{\"n\":1}"]);
+
+    let (mux, mut inbox) = self::mux();
+    mux.sort_by(Arc::new(First { of_one: false }));
+    let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    for _ in 0..=RESERVE {
+        inbox.take(ASKED.into()).await.unwrap();
+    }
+    inbox.take(result(1, 1).into()).await.unwrap();
+    assert_eq!(steps(&mut first).await.len(), RESERVE + 1);
+    drop(inbox);
+    assert_eq!(mux.unsolicited().unwrap().count().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_room_in_what_was_given_up_or_in_a_channel_that_is_about_to_end() {
+    let began = tokio::time::Instant::now();
+    for hurried in [false, true] {
+        let (mux, mut inbox, first) = of_one();
+        for _ in 0..QUEUE {
+            inbox.take(LOG.into()).await.unwrap();
+        }
+        let mut waiting = Box::pin(inbox.take(LOG.into()));
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        let kept = if hurried {
+            mux.hurry();
+            Some(first)
+        } else {
+            drop(first);
+            None
+        };
+        waiting.await.unwrap();
+        inbox.take(LOG.into()).await.unwrap();
+        drop(kept);
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 /// PROTOCOL D0.4: what names no exchange takes the way of the one it belongs to, and is not overtaken by what came after it.
@@ -325,9 +519,9 @@ impl Owners for First {
 async fn what_belongs_to_an_exchange_without_naming_it_comes_in_its_turn_and_to_others_when_it_is_over()
  {
     let (mux, mut inbox) = mux();
-    mux.sort_by(Arc::new(First));
+    mux.sort_by(Arc::new(First { of_one: false }));
     let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
-    let asked = || "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}".to_owned();
+    let asked = || ASKED.to_owned();
     let line =
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}".to_owned();
     for text in [

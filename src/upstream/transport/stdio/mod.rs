@@ -44,7 +44,8 @@ use crate::{
 const OUTGOING: usize = 16;
 /// How long each step of an ending may take before the next, rougher one: stdin closed, SIGTERM, SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long what a dead child has left in its pipes may take to read.
+/// How long what a dead child has left in its pipes may take to read; and again, when whoever does not read theirs is waited for
+/// no more.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Bytes of its last words that are told.
@@ -115,6 +116,7 @@ impl Stdio {
         tasks.spawn(write(stdin, lines, closing.clone(), end.clone()));
         tasks.spawn(read(Lines::new(stdout, bounds.line_bytes), inbox, end));
         let supervised = Supervised {
+            mux: mux.clone(),
             child,
             group,
             ends,
@@ -265,6 +267,7 @@ async fn read(mut lines: Lines<ChildStdout>, mut inbox: Inbox, end: mpsc::Sender
 
 /// The child and what tells that it is at its end.
 struct Supervised {
+    mux: Mux,
     child: Box<dyn ChildWrapper>,
     group: Group,
     ends: mpsc::Receiver<End>,
@@ -293,6 +296,8 @@ impl Supervised {
             }
             exited = child.wait() => status = Some(exited),
             () = self.closing.cancelled() => {
+                // A child that cannot finish its line does not see that it is to end.
+                self.mux.hurry();
                 status = timeout(GRACE, child.wait()).await.ok();
                 if status.is_none() {
                     self.group.terminate();
@@ -309,8 +314,14 @@ impl Supervised {
         // Those of them that fell to us; there is nobody else, as a rule.
         drop(timeout(GRACE, self.child.wait()).await);
         self.group.gone();
+        let mut hurried = false;
         while reading {
             match timeout(LAST_WORDS, self.ends.recv()).await {
+                // Somebody does not read what it said, which would cost them and others its answers.
+                Err(_elapsed) if !hurried => {
+                    hurried = true;
+                    self.mux.hurry();
+                }
                 Ok(Some(End::Deaf)) => {}
                 Ok(Some(End::Broken(error))) => {
                     broken = Some(error);

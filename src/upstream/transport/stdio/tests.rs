@@ -9,6 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::Duration;
 
 use super::{super::rig::*, *};
+use crate::jsonrpc::Frame;
 
 /// Does what the method of each request says. `$id` is the request's.
 const CHILD: &str = r#"
@@ -26,6 +27,8 @@ while IFS= read -r line; do
     *'"method":"big"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"a":"' "$id"; head -c 3000000 /dev/zero | tr '\0' x; printf '"}}\n' ;;
     *'"method":"flood"'*) while :; do echo '{"jsonrpc":"2.0","method":"m"}'; done ;;
     *'"method":"batch"'*) echo "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$id,\"progress\":1}},$ok]" ;;
+    *'"method":"burst"'*) i=0; while [ $i -lt 600 ]; do echo "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$id,\"progress\":$i}}"; i=$((i+1)); done
+      echo '{"jsonrpc":"2.0","id":7,"method":"roots/list"}'; echo "$ok"; exit 0 ;;
     *'"method":"environment"'*) env >&2; grep NoNewPrivs /proc/self/status >&2; echo "$ok" ;;
     *'"method":"complain"'*) printf 'red \033[31m\r\n' >&2; head -c 200000 /dev/zero | tr '\0' y >&2; echo end >&2; echo "$ok" ;;
     *'"method":"stubborn"'*) trap '' TERM; echo "$ok" ;;
@@ -97,6 +100,48 @@ async fn noise_is_passed_over_and_batches_and_large_lines_are_read() {
     assert_eq!(answer, ["notifications/progress", "{\"n\":2}"]);
     let answer = soon(ask(&child, directed(3, "big"))).await.unwrap();
     assert_eq!(answer[0].len(), 3_000_000 + 8);
+}
+
+/// The child of one caller, whose requests are of the call with this number.
+#[derive(Debug)]
+struct OfOne(u64);
+
+impl Owners for OfOne {
+    fn whose(&self, frame: &Frame) -> Option<u64> {
+        matches!(frame, Frame::Request(_)).then_some(self.0)
+    }
+
+    fn is_of_one(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_burst_of_a_callers_own_child_comes_whole_and_its_question_with_it() {
+    let tasks = Tasks::new();
+    let child = child(&tasks).await;
+    child.sort_by(Arc::new(OfOne(1)));
+    let answer = soon(ask(&child, directed(1, "burst"))).await.unwrap();
+    assert_eq!(answer.len(), 602);
+    assert_eq!(answer[600..], ["roots/list", "{\"n\":1}"]);
+}
+
+/// A child that answers and ends has answered, also whom it told more than they have read by then.
+#[tokio::test]
+async fn the_answer_of_a_child_that_has_ended_is_read_though_what_it_told_was_not() {
+    let tasks = Tasks::new();
+    let child = child(&tasks).await;
+    child.sort_by(Arc::new(OfOne(1)));
+    let sent = soon(child.send(directed(1, "burst"))).await.unwrap();
+    let Answer::Stream(_, mut frames) = sent else {
+        panic!("no stream")
+    };
+    soon(child.lost()).await;
+    let mut last = String::new();
+    while let Some(frame) = soon(frames.next()).await {
+        last = gist(&frame.unwrap());
+    }
+    assert_eq!(last, "{\"n\":1}");
 }
 
 #[tokio::test]
