@@ -27,11 +27,7 @@ pub(super) fn outward(
             params,
             |key, value| match (key, method) {
                 ("message", methods::ELICITATION_CREATE) => match value.as_str() {
-                    Some(message) => {
-                        let url = params.member("url").and_then(Node::as_str);
-                        let host = url.as_deref().and_then(host_of);
-                        Fate::Replace(Json::string(&labelled(upstream, &message, host)))
-                    }
+                    Some(message) => Fate::Replace(labelled(upstream, &message, params)),
                     None => Fate::Keep,
                 },
                 ("includeContext", methods::SAMPLING_CREATE) if value.raw() != "\"none\"" => {
@@ -65,6 +61,21 @@ pub(super) fn outward(
     requests.splice(&edits)
 }
 
+/// The same for the visits in the `data` of error -32042 of 2025-11-25, which a person is shown as well.
+pub(super) fn visits(data: Node<'_>, upstream: &UpstreamId, edits: &mut Edits) {
+    for visit in data
+        .member("elicitations")
+        .into_iter()
+        .flat_map(Node::elements)
+    {
+        if let Some(said) = visit.member("message")
+            && let Some(message) = said.as_str()
+        {
+            edits.replace(said, labelled(upstream, &message, visit));
+        }
+    }
+}
+
 /// The params of a log line for the client: its logger named after the upstream, too.
 pub(super) fn logger(params: &Json, upstream: &UpstreamId) -> Json {
     let named = params.root().member("logger").and_then(Node::as_str);
@@ -77,13 +88,15 @@ pub(super) fn logger(params: &Json, upstream: &UpstreamId) -> Json {
     params.splice(&edits)
 }
 
-/// The client shows one server, us; the person must see which one asks (PROTOCOL F17), and where an address leads (SECURITY 7,
-/// C11).
-fn labelled(upstream: &UpstreamId, message: &str, host: Option<&str>) -> String {
-    match host {
+/// The message of a question. The client shows one server, us; the person must see which one asks (PROTOCOL F17), and where an
+/// address leads (SECURITY 7, C11).
+fn labelled(upstream: &UpstreamId, message: &str, question: Node<'_>) -> Json {
+    let url = question.member("url").and_then(Node::as_str);
+    let host = url.as_deref().and_then(host_of);
+    Json::string(&match host {
         Some(host) if !message.contains(host) => format!("[{upstream}] {message} ({host})"),
         _ => format!("[{upstream}] {message}"),
-    }
+    })
 }
 
 /// The content blocks of tool results inside the messages of a sampling request.
@@ -137,6 +150,19 @@ mod tests {
         );
         let plain = r#"{"r":{"method":"roots/list"},"s":{"method":"sampling/createMessage","params":{"messages":[],"message":"m","includeContext":"none"}}}"#;
         assert_eq!(told(plain), plain);
+    }
+
+    #[test]
+    fn who_must_visit_an_address_first_is_told_by_whom_and_where_it_leads() {
+        let data = json(
+            r#"{"elicitations":[{"mode":"url","url":"https://a.example/x","message":"Go"},{"message":"Go to b.example","url":"https://b.example"},{"url":"https://c"}],"message":"m"}"#,
+        );
+        let mut edits = Edits::new();
+        visits(data.root(), &notes(), &mut edits);
+        assert_eq!(
+            data.splice(&edits).as_str(),
+            r#"{"elicitations":[{"mode":"url","url":"https://a.example/x","message":"[notes] Go (a.example)"},{"message":"[notes] Go to b.example","url":"https://b.example"},{"url":"https://c"}],"message":"m"}"#
+        );
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Labels {
             }
             Outcome::Failed(mut error) => {
                 error.data = match error.data {
-                    Some(data) => Some(self.error_data(data)),
+                    Some(data) => Some(self.error_data(error.code, data)),
                     None => self.missing(&error),
                 };
                 Outcome::Failed(error)
@@ -291,8 +291,11 @@ impl Labels {
         it_is.then(|| meta::object_of(&[("uri", Json::string(asked))]))
     }
 
-    fn error_data(&self, data: Json) -> Json {
+    fn error_data(&self, code: i64, data: Json) -> Json {
         let mut edits = Edits::new();
+        if code == codes::URL_ELICITATION_REQUIRED {
+            asks::visits(data.root(), &self.upstream, &mut edits);
+        }
         if let Some(uri) = data.root().member("uri") {
             let text = uri.as_str();
             if let Place::Resource { asked, local } = &self.place

@@ -346,6 +346,11 @@ async fn a_required_visit_is_a_question_to_a_modern_client_and_the_error_to_a_le
         error["data"]["elicitations"][0]["url"],
         "https://example.com/x"
     );
+    // As every question (PROTOCOL F17, SECURITY C11).
+    assert_eq!(
+        error["data"]["elicitations"][0]["message"],
+        "[notes] Go (example.com)"
+    );
     let blind = gateway.client_able(MODERN, r#"{"elicitation":{}}"#).await;
     let error = blind.call("notes_t", "{}").await.error();
     assert_eq!(error["code"], -32021, "{error}");
