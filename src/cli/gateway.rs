@@ -200,7 +200,7 @@ async fn raised(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Ta
         audit.sinks.lines = Some(Stream::Stderr);
     }
     let tasks = Tasks::new();
-    match App::observed(plan, telemetry, tasks.child()).await {
+    match Box::pin(App::observed(plan, telemetry, tasks.child())).await {
         Ok(app) => Ok((app, tasks)),
         Err(error) => {
             out::problem(&error.to_string());

@@ -74,7 +74,7 @@ impl Metric {
 }
 
 /// All of them.
-pub const ALL: [Metric; 40] = [
+pub const ALL: [Metric; 41] = [
     SERVED,
     ASKED,
     SESSIONS_SERVED,

@@ -30,6 +30,7 @@ mod terms;
 pub mod transport;
 mod visits;
 mod watched;
+pub mod words;
 
 #[cfg(test)]
 mod scripted;
@@ -115,7 +116,8 @@ pub trait Peer: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Why an upstream did not answer. Variants hold facts; what a client is told is written in `downstream::problem`.
+/// Why an upstream did not answer. Variants hold facts; what a client is told is written in [`words`], and how in
+/// `downstream::problem`.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum UpstreamError {
     /// Not connected, or the connection was lost. The message is for logs.
@@ -305,10 +307,12 @@ impl UpstreamError {
 
     /// In the words that operators are told: where nothing was sent that `proves` who asks, none of it was refused.
     pub(in crate::upstream) fn told(&self, proves: bool) -> String {
-        let denial = match self {
-            Self::Auth(denial) if !proves => denial,
-            error => return error.to_string(),
+        let Self::Auth(denial) = self else {
+            return self.to_string();
         };
+        if proves {
+            return self.to_string();
+        }
         match denial.as_ref().map(|denial| denial.status) {
             Some(403) => "lets nobody in who proves nothing (HTTP 403)".to_owned(),
             Some(status) => format!("asks for a login (HTTP {status})"),

@@ -404,6 +404,7 @@ async fn who_is_known_is_named_where_what_they_sent_was_no_call() {
             until: None,
             revoked: CancellationToken::new(),
             assertion: None,
+            key: None,
         })
     };
     let mallory = somebody("mallory", IdentityKind::User);

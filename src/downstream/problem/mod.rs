@@ -18,15 +18,16 @@ use crate::{
     metrics::{self, Bound, Refusal},
     protocol::{Era, codes, meta},
     stack::{self, Error, LoginNeeded, Missing},
-    upstream::{FromUpstream, UpstreamError},
+    upstream::{FromUpstream, UpstreamError, words::bad_answer},
 };
 
+pub(super) use crate::upstream::words::wait_seconds;
 pub(super) use tool::{ToolError, tool_error};
 pub(super) use words::content;
 
 use words::{
     CANNOT_APPROVE, CUT_OFF, NO_MEMORY, NOT_APPROVED, PANICKED, REFUSED, SESSION_ENDED,
-    SHUTTING_DOWN, arguments, bad_answer, describe, login, over, withheld,
+    SHUTTING_DOWN, arguments, describe, login, over, withheld,
 };
 
 /// A refusal as it goes out.
@@ -471,12 +472,6 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
     } else {
         None
     }
-}
-
-/// Whole seconds, at least one and rounded up: trying again after them is not too soon.
-pub(super) fn wait_seconds(wait: Duration) -> u64 {
-    let begun = u64::from(wait.subsec_nanos() > 0);
-    wait.as_secs().saturating_add(begun).max(1)
 }
 
 /// In how many milliseconds to try again, where that is known.

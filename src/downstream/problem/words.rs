@@ -2,20 +2,16 @@
 //!
 //! Text never holds upstream addresses, causes, paths or internal names (SECURITY 4).
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
-use super::wait_seconds;
 use crate::{
-    json::Json,
     limits::Limited,
     metrics::Refusal,
-    protocol::UpstreamId,
     sanitize::MISFIT,
     schema,
     stack::{self, Error, LoginNeeded, Missing},
-    upstream::{CredentialError, FromUpstream, Reached, UpstreamError},
+    upstream::{
+        FromUpstream,
+        words::{self, in_words},
+    },
 };
 
 /// What is said when a client gives no input.
@@ -82,22 +78,6 @@ impl std::fmt::Display for Place<'_> {
     }
 }
 
-/// The names of capabilities that the protocol has, where a server names some of these; what else it writes is not repeated.
-struct Capabilities<'a>(&'a Json);
-
-impl std::fmt::Display for Capabilities<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut before = ": ";
-        for name in ["elicitation", "sampling", "roots", "extensions"] {
-            if self.0.root().member(name).is_some() {
-                write!(f, "{before}`{name}`")?;
-                before = ", ";
-            }
-        }
-        Ok(())
-    }
-}
-
 /// What is said to somebody who has to log in first.
 pub(super) fn login(needed: &LoginNeeded) -> String {
     let upstream = &needed.upstream;
@@ -129,125 +109,9 @@ pub(super) fn arguments(problems: &[schema::Problem]) -> String {
     )
 }
 
-/// What happened, for a person or a model: the configured key of the upstream is ours to tell, its address is not.
+/// What became of a call to an upstream that did not answer it.
 pub(super) fn describe(from: &FromUpstream) -> String {
-    let upstream = &from.upstream;
-    match &from.error {
-        UpstreamError::Unavailable {
-            retry_at, reached, ..
-        } => unavailable(upstream, *reached, *retry_at),
-        UpstreamError::Timeout("connect" | "initialize" | "discover") => {
-            format!("the server `{upstream}` could not be reached in time; the call was not sent")
-        }
-        UpstreamError::Timeout(_) => {
-            format!(
-                "the server `{upstream}` did not answer in time; the call was cancelled, whether it took effect is unknown"
-            )
-        }
-        UpstreamError::Protocol(_)
-        | UpstreamError::Undeclared(_)
-        | UpstreamError::Status(_)
-        | UpstreamError::Redirect(_)
-        | UpstreamError::Refused(_) => {
-            format!("the server `{upstream}` gave an answer that breaks the protocol")
-        }
-        UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_)) => format!(
-            "the server `{upstream}` refused the gateway's credential; its operator must look"
-        ),
-        UpstreamError::Credential(error) => no_credential(upstream, error),
-        UpstreamError::TooLarge(limit) => format!(
-            "the answer of the server `{upstream}` is over {} MiB",
-            limit >> 20
-        ),
-        UpstreamError::NoMemory => format!(
-            "the gateway has no memory for the answer of the server `{upstream}` now; whether the call took effect is unknown"
-        ),
-        UpstreamError::RequestTooLarge => {
-            format!("the server `{upstream}` takes no request of this size; send less")
-        }
-        UpstreamError::Overloaded => format!(
-            "the server `{upstream}` has too many calls in flight; try again in a few seconds"
-        ),
-        UpstreamError::Engaged => format!(
-            "another call of yours to the server `{upstream}` waits for its user's answer, and this one could be asked in its place; it was not sent: try again when that is answered"
-        ),
-        UpstreamError::OutcomeUnknown => format!(
-            "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
-        ),
-        UpstreamError::BadAnswer(key) => bad_answer(key.as_deref()),
-        UpstreamError::CannotVisit => format!(
-            "the server `{upstream}` wants its user to open a URL in a browser first, and this client cannot open URLs: its revision of the protocol has no words for that"
-        ),
-        UpstreamError::NeedsCapabilities(needed) => format!(
-            "the server `{upstream}` cannot do this without client capabilities that this call does not come with{}",
-            Capabilities(needed)
-        ),
-    }
-}
-
-/// Why there was no credential for a server, and who can do something about it.
-fn no_credential(upstream: &UpstreamId, error: &CredentialError) -> String {
-    if error.is_the_callers() {
-        return format!(
-            "the server `{upstream}` is used in your own name, and the credential that you called with cannot stand for you there; log in again, with an account that it knows"
-        );
-    }
-    match error.pause() {
-        Some(pause) => format!(
-            "the login server of `{upstream}` does not answer now, so nothing was done; try again in {}",
-            in_words(pause)
-        ),
-        None => format!(
-            "the gateway could not get a credential for the server `{upstream}`; its operator must look"
-        ),
-    }
-}
-
-/// That the answer to the question of this key does not fit it; without one, that what was brought holds no answers at all.
-pub(super) fn bad_answer(key: Option<&str>) -> String {
-    key.map_or_else(
-        || "`inputResponses` is not an object".to_owned(),
-        |key| {
-            let key = key.escape_debug();
-            format!("the answer to input `{key}` is not one that was asked for")
-        },
-    )
-}
-
-/// That a server is not available, what became of the call, and when to try again where that is known.
-fn unavailable(upstream: &UpstreamId, reached: Reached, retry_at: Option<Instant>) -> String {
-    let wait = retry_at.map(|at| at.saturating_duration_since(Instant::now()));
-    match (reached, wait) {
-        (Reached::Busy, wait) => {
-            let when = wait.map_or_else(
-                || "later".to_owned(),
-                |wait| format!("in {}", in_words(wait)),
-            );
-            format!(
-                "the server `{upstream}` takes no more calls now, and did not take this one; try again {when}"
-            )
-        }
-        (Reached::Forgotten, _) => format!(
-            "the server `{upstream}` had forgotten the session, and the call was not carried out; call again"
-        ),
-        (Reached::Misspoken, _) => format!(
-            "the server `{upstream}` speaks another revision of the protocol than it did, and the call was not carried out; call again"
-        ),
-        (Reached::Never | Reached::Unsent, Some(wait)) => format!(
-            "the server `{upstream}` is not available; the next attempt to reach it is due in {} s",
-            wait.as_secs() + 1
-        ),
-        (Reached::Never | Reached::Unsent, None) => {
-            format!("the server `{upstream}` is not available; the call was not sent")
-        }
-        (Reached::No | Reached::Yes, Some(wait)) => format!(
-            "the server `{upstream}` is not available, and says to try again in {}; whether the call took effect is unknown",
-            in_words(wait)
-        ),
-        (Reached::No | Reached::Yes, None) => format!(
-            "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
-        ),
-    }
+    words::describe(&from.upstream, &from.error)
 }
 
 /// Which rule or bound, and when to try again.
@@ -261,18 +125,17 @@ pub(super) fn over(limited: &Limited) -> String {
     }
 }
 
-/// A wait, rounded up: `2 s`, `5 min`, `3 h`.
-pub(super) fn in_words(wait: Duration) -> String {
-    match wait_seconds(wait) {
-        seconds @ ..=120 => format!("{seconds} s"),
-        seconds @ 121..=7_200 => format!("{} min", seconds.div_ceil(60)),
-        seconds => format!("{} h", seconds.div_ceil(3_600)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::{
+        protocol::UpstreamId,
+        upstream::{CredentialError, Reached, UpstreamError},
+    };
 
     #[test]
     fn what_was_never_sent_is_not_told_as_unknown_and_cancelled() {

@@ -27,7 +27,7 @@ use crate::{
     resume::{Asked, Bounds},
     seal::{Sealer, unix_seconds},
     stage::{Passage, Permitted, Pinned, Target},
-    upstream::{FromUpstream, UpstreamError},
+    upstream::{FromUpstream, UpstreamError, words},
 };
 
 use ledger::{Holder, Ledger};
@@ -342,11 +342,16 @@ fn failed(mut error: RpcError, handle: &str, local: &str, op: TaskOp) -> Result<
 
 /// A refusal after events have gone out. That a state is broken says nothing of whether there is such a task.
 fn late(error: &Error) -> Outcome {
-    if !matches!(error, Error::Upstream(_)) {
+    let Error::Upstream(FromUpstream {
+        upstream,
+        error: broken,
+    }) = error
+    else {
         return Outcome::Failed(RpcError::new(codes::INVALID_PARAMS, "no such task"));
-    }
+    };
+    let text = words::describe(upstream, broken);
     Outcome::Lost(RpcError {
         data: Some(meta::object_of(&[("reason", Json::string(error.reason()))])),
-        ..RpcError::new(codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+        ..RpcError::new(codes::UPSTREAM_PROTOCOL, text)
     })
 }

@@ -30,7 +30,7 @@ use crate::{
     seal::{Sealer, unix_seconds},
     stage::{Consent, Passage, Permitted},
     tasks::clock,
-    upstream::{FromUpstream, UpstreamError},
+    upstream::{FromUpstream, UpstreamError, words},
 };
 
 /// Opens what a call brings back.
@@ -391,11 +391,11 @@ impl Asker {
     fn lost(&self, not: &NotAsked) -> Outcome {
         tracing::debug!(upstream = %self.upstream, ?not, "a question was not passed on");
         let (reason, code, message) = match not {
-            NotAsked::Fault(_) => (
-                "upstream_protocol_error",
-                codes::UPSTREAM_PROTOCOL,
-                "the upstream broke the protocol".to_owned(),
-            ),
+            NotAsked::Fault(fault) => {
+                let error = UpstreamError::Protocol(fault.to_string());
+                let message = words::describe(&self.upstream, &error);
+                (error.reason(), codes::UPSTREAM_PROTOCOL, message)
+            }
             NotAsked::Kept => (Refusal::Denied.word(), codes::DENIED, self.kept()),
         };
         Outcome::Lost(RpcError {

@@ -3,8 +3,8 @@
 use crate::{
     json::Json,
     jsonrpc::RpcError,
-    protocol::{codes, meta},
-    upstream::{UpstreamError, transport::Head},
+    protocol::{UpstreamId, codes, meta},
+    upstream::{Reached, UpstreamError, transport::Head, words},
 };
 
 /// What an HTTP answer without a frame means when nothing better is known about it. What is refused whatever comes with it, a
@@ -18,66 +18,110 @@ pub(in crate::upstream) fn bare(head: &Head) -> UpstreamError {
     }
 }
 
-/// An error that comes after the first event: the stream's outcome, in our own range and without the cause.
-pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
-    let (code, message) = match error {
-        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => (
-            codes::UPSTREAM_UNAVAILABLE,
-            "the connection to the upstream was lost before its answer; whether the call took effect is unknown",
-        ),
-        UpstreamError::Timeout(_) => (
-            codes::UPSTREAM_TIMEOUT,
-            "the upstream did not answer in time; whether the call took effect is unknown",
-        ),
+/// An error that comes after the first event: the stream's outcome, in our own range, in the words of one that comes before it
+/// and without the cause.
+pub(in crate::upstream) fn failure(upstream: &UpstreamId, error: &UpstreamError) -> RpcError {
+    let code = match error {
+        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => {
+            codes::UPSTREAM_UNAVAILABLE
+        }
+        UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
         UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
         | UpstreamError::Status(_)
         | UpstreamError::Refused(_)
-        | UpstreamError::Redirect(_) => {
-            (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+        | UpstreamError::Redirect(_) => codes::UPSTREAM_PROTOCOL,
+        // Their own code goes with HTTP 400, for which it is too late.
+        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => codes::INTERNAL_ERROR,
+        UpstreamError::BadAnswer(_) => codes::INVALID_PARAMS,
+        UpstreamError::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
+        UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
+        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
+        UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => {
+            codes::OVERLOADED
         }
-        // Its own code goes with HTTP 400, for which it is too late.
-        UpstreamError::NeedsCapabilities(_) => (
-            codes::INTERNAL_ERROR,
-            "the upstream cannot do this without client capabilities that this call does not come with",
-        ),
-        UpstreamError::CannotVisit => (
-            codes::INTERNAL_ERROR,
-            "the upstream wants its user to open a URL, and this client cannot open URLs",
-        ),
-        UpstreamError::BadAnswer(_) => (
-            codes::INVALID_PARAMS,
-            "an answer is not one that was asked for",
-        ),
-        UpstreamError::Auth(_) => (
-            codes::UPSTREAM_AUTH,
-            "the upstream refused the gateway's credential",
-        ),
-        UpstreamError::Credential(error) if error.pause().is_some() => (
-            codes::UPSTREAM_UNAVAILABLE,
-            "the gateway can get no credential for the upstream now",
-        ),
-        UpstreamError::Credential(_) => (
-            codes::UPSTREAM_AUTH,
-            "the gateway has no credential for the upstream",
-        ),
-        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => (
-            codes::UPSTREAM_TOO_LARGE,
-            "the upstream's answer is too large",
-        ),
-        UpstreamError::Overloaded => (codes::OVERLOADED, "too many calls in flight"),
-        UpstreamError::Engaged => (
-            codes::OVERLOADED,
-            "another call of the session waits for its user's answer",
-        ),
-        UpstreamError::NoMemory => (
-            codes::OVERLOADED,
-            "there is no memory for the upstream's answer now; whether the call took effect is unknown",
-        ),
+    };
+    let text = match answered_in_part(error) {
+        Some(error) => words::describe(upstream, &error),
+        None => words::describe(upstream, error),
     };
     let data = meta::object_of(&[("reason", Json::string(error.reason()))]);
     RpcError {
         data: Some(data),
-        ..RpcError::new(code, message)
+        ..RpcError::new(code, text)
+    }
+}
+
+/// What an error says of a call that was being answered, where it says that something was not sent: the call was.
+fn answered_in_part(error: &UpstreamError) -> Option<UpstreamError> {
+    if let UpstreamError::Unavailable { reached, cause, .. } = error {
+        return match reached {
+            Reached::No | Reached::Yes => None,
+            Reached::Busy
+            | Reached::Forgotten
+            | Reached::Misspoken
+            | Reached::Never
+            | Reached::Unsent => Some(UpstreamError::unreached(cause)),
+        };
+    }
+    matches!(error, UpstreamError::Timeout(_)).then_some(UpstreamError::Timeout("call"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(error: &UpstreamError) -> RpcError {
+        failure(&UpstreamId::parse("u").unwrap(), error)
+    }
+
+    #[test]
+    fn what_fails_after_the_first_event_is_told_as_what_fails_before_it() {
+        let needed = meta::object_of(&[("sampling", Json::empty_object())]);
+        for error in [
+            UpstreamError::Timeout("silence"),
+            UpstreamError::NeedsCapabilities(needed),
+            UpstreamError::Protocol("x".into()),
+            UpstreamError::unreached("x"),
+            UpstreamError::TooLarge(16 << 20),
+        ] {
+            let upstream = UpstreamId::parse("u").unwrap();
+            assert_eq!(
+                &*told(&error).message,
+                words::describe(&upstream, &error),
+                "{error}"
+            );
+        }
+        let needs = told(&UpstreamError::NeedsCapabilities(meta::object_of(&[(
+            "sampling",
+            Json::empty_object(),
+        )])));
+        assert!(needs.message.contains("`u`") && needs.message.ends_with("`sampling`"));
+        let late = told(&UpstreamError::Timeout("call")).message;
+        assert!(late.contains("the call was cancelled"), "{late}");
+    }
+
+    #[test]
+    fn what_had_begun_to_be_answered_is_never_told_as_unsent() {
+        let away = |reached| UpstreamError::Unavailable {
+            cause: "x".into(),
+            retry_at: None,
+            status: None,
+            reached,
+        };
+        for error in [
+            away(Reached::Never),
+            away(Reached::Unsent),
+            away(Reached::Busy),
+            away(Reached::Forgotten),
+            UpstreamError::Timeout("connect"),
+        ] {
+            let told = told(&error).message;
+            assert!(
+                told.ends_with("whether the call took effect is unknown")
+                    || told.ends_with("whether it took effect is unknown"),
+                "{told}"
+            );
+        }
     }
 }

@@ -459,7 +459,7 @@ impl Exchange {
         if let Some(call) = self.wants.call {
             self.line.terms.mishaps.note(call, error);
         }
-        Outcome::Lost(failure(error))
+        Outcome::Lost(failure(&self.line.terms.id, error))
     }
 
     /// The next step toward the caller.

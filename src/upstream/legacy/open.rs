@@ -262,12 +262,14 @@ impl OpenCall {
         };
         let rest = stream::unfold(Some(self), |call| async move {
             let mut call = call?;
+            let line = Arc::clone(&call.session.line);
             let outcome = match call.step().await {
                 Ok(Turn::Event(event)) => return Some((Step::Event(event), Some(call))),
                 Ok(Turn::Ended(outcome)) => outcome,
                 // What is in the way here is ours.
-                Ok(Turn::Asks) => (call.ask().await)
-                    .unwrap_or_else(|error| Outcome::Lost(exchange::failure(&error))),
+                Ok(Turn::Asks) => (call.ask().await).unwrap_or_else(|error| {
+                    Outcome::Lost(exchange::failure(&line.terms.id, &error))
+                }),
                 Err(error) => call.exchange.lost(&error),
             };
             Some((Step::Outcome(outcome), None))

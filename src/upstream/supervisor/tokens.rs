@@ -137,7 +137,7 @@ async fn that_nobody_has_come_yet_is_told_once_and_not_as_a_credential_that_was_
     assert_eq!((told(waits), told("WARN")), (1, 0), "{}", logged.text());
     let status = upstream.status();
     assert_eq!(status.state, State::Away);
-    assert!(status.error.unwrap().ends_with(waits));
+    assert!(status.error.unwrap().words.ends_with(waits));
     down.store(true, Ordering::SeqCst);
     sleep(Duration::from_secs(100)).await;
     assert!(told("unavailable: down") >= 1);

@@ -188,14 +188,12 @@ impl Slot {
     }
 
     /// Deals with a frame for which there is no room, and counts what is lost by that. Progress takes the place of the last that
-    /// was told before it, so that how far it came is known in any case; what else is told goes nowhere.
-    ///
-    /// # Errors
-    /// The frame, if it asks something, or nobody will read it.
-    pub(super) fn press(&self, frame: Frame, bytes: usize) -> Result<(), Frame> {
+    /// was told before it, so that how far it came is known in any case; what else is told goes nowhere. What asks something, or
+    /// nobody will read, is given back.
+    pub(super) fn press(&self, frame: Frame, bytes: usize) -> Option<Frame> {
         let mut queue = self.queue();
         if queue.is_over() {
-            return Err(frame);
+            return Some(frame);
         }
         match Kind::of(&frame) {
             Kind::Progress => {
@@ -207,13 +205,13 @@ impl Slot {
                     reached(Bound::UpstreamUnread);
                 }
                 Self::put(queue, frame, bytes, Kind::Progress);
-                Ok(())
+                None
             }
             Kind::Told => {
                 reached(Bound::UpstreamUnread);
-                Ok(())
+                None
             }
-            Kind::Asked => Err(frame),
+            Kind::Asked => Some(frame),
         }
     }
 

@@ -135,7 +135,7 @@ impl Inbox {
                 Pushed::Full(frame) => frame,
             };
             if !self.has_room(slot, &frame, cost).await {
-                return slot.press(frame, cost);
+                return slot.press(frame, cost).map_or(Ok(()), Err);
             }
         }
     }
