@@ -57,7 +57,7 @@ pub struct Entry {
 /// What a record tells that is of no call, by name, as far as it is text.
 ///
 /// Such records say in their own words what those of calls have members for: the lists below have the names, for whoever shows a
-/// record and for whoever looks one up, so that what is shown is found. The [`Index`](super::index::Index) lists all of them.
+/// record and for whoever looks one up, so that what is shown is found. The index of a segment lists all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detail {
     texts: BTreeMap<String, String>,

@@ -41,7 +41,7 @@ pub(super) async fn run(args: Args) -> Ended {
         ..Somebody::default()
     };
     let found = match somebody.identity().filter(|_| args.user.is_some()) {
-        Some(who) => Box::pin(args.place.seen_by(Arc::new(who))).await,
+        Some(who) => args.place.seen_by(Arc::new(who)).await,
         None => args.place.gateway(To::Look).await,
     };
     let gateway = match found {

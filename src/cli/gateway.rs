@@ -185,7 +185,7 @@ pub(super) fn observed(plan: &Plan) -> Result<Telemetry, Ended> {
 async fn built(plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
     // What is wrong with those of a directory is in the log.
     let unguided = plan.policy.is_none();
-    let (app, tasks) = raised(plan, telemetry).await?;
+    let (app, tasks) = Box::pin(raised(plan, telemetry)).await?;
     for problem in app.policy_problems().iter().filter(|_| unguided) {
         out::note(&problem.to_string());
     }
@@ -200,7 +200,7 @@ async fn raised(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Ta
         audit.sinks.lines = Some(Stream::Stderr);
     }
     let tasks = Tasks::new();
-    match Box::pin(App::observed(plan, telemetry, tasks.child())).await {
+    match App::observed(plan, telemetry, tasks.child()).await {
         Ok(app) => Ok((app, tasks)),
         Err(error) => {
             out::problem(&error.to_string());
@@ -214,7 +214,7 @@ impl Own {
     /// none, the reason has been told.
     pub(super) async fn settled(plan: Plan) -> Result<(Self, Vec<UpstreamStatus>), Ended> {
         let halt = halt()?;
-        let (app, tasks) = raised(looking(plan), None).await?;
+        let (app, tasks) = Box::pin(raised(looking(plan), None)).await?;
         Self { app, tasks, halt }.ready(To::Look).await
     }
 

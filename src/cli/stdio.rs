@@ -19,5 +19,5 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    Box::pin(serve::stdio(&args.source)).await
+    serve::stdio(&args.source).await
 }

@@ -115,8 +115,8 @@ async fn the_demo_ends_with_its_terminal() {
         panic!("it ended");
     };
     within(PATIENCE, "it is ready", ready).await;
-    let process = nix::unistd::Pid::from_raw(demo.id().unwrap().try_into().unwrap());
-    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGHUP).unwrap();
+    let process = Pid::from_raw(demo.id().unwrap().try_into().unwrap());
+    kill(process, Signal::SIGHUP).unwrap();
     within(PATIENCE, "it ends", demo.wait()).await.unwrap();
 }
 
@@ -462,10 +462,10 @@ async fn a_command_that_a_signal_ends_leaves_no_server_behind() {
             "audit: off\nupstreams: {{ hangs: {{ {HANGING}, cwd: {} }} }}\n",
             here.display()
         );
-        let runs = async {
+        let started = async {
             hanging(here).await;
         };
-        let ended = stopped(arguments, &yaml, here, signal, runs).await;
+        let ended = stopped(arguments, &yaml, here, signal, started).await;
         assert_eq!(ended.status.code(), Some(code), "{arguments:?}: {ended:?}");
         let server = hanging(here).await;
         eventually("the server is gone", async || (!runs(server)).then_some(())).await;

@@ -143,7 +143,7 @@ fn what_is_called_a_secret_in_an_address_is_shown_to_nobody_and_may_not_come_bac
         assert!(confided.contains(&secret), "{confided:?}");
     }
     // Nor is one shown in an address that is refused.
-    let refused = Files::with("upstreams: { a: { url: \"https://a/mcp#sig=77665544\" } }\n");
+    let refused = Files::with("upstreams: { a: { url: \"https://a/mcp#token=77665544\" } }\n");
     let drawn = refused.rejected().drawn(Colour::Plain);
     assert!(!drawn.contains("77665544"), "{drawn}");
 }

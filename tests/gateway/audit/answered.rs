@@ -1,5 +1,5 @@
-//! What an upstream answered, in the record of a call: its HTTP status, of its answer to that call and to no other, and the code of its
-//! error (SECURITY 8).
+//! What an upstream answered, in the record of a call (SECURITY 8).
+//! The HTTP status of its answer to that call, and to no other; the code of its own error.
 
 use serde_json::{Value, json};
 
