@@ -188,8 +188,8 @@ impl Slot {
     }
 
     /// Deals with a frame for which there is no room, and counts what is lost by that. Progress takes the place of the last that
-    /// was told before it, so that how far it came is known in any case; what else is told goes nowhere. What asks something, or
-    /// nobody will read, is given back.
+    /// was told before it, so that how far it came is known in any case; what else is told goes nowhere.
+    /// Gives the frame back if it asks something, or nobody will read it.
     pub(super) fn press(&self, frame: Frame, bytes: usize) -> Option<Frame> {
         let mut queue = self.queue();
         if queue.is_over() {

@@ -107,7 +107,7 @@ impl Inbox {
                 let waiting = progress_of(notification).and_then(|number| self.mux.waiting(number));
                 match waiting {
                     Some((slot, _limits)) => {
-                        if self.put(&slot, frame, cost).await.is_err() {
+                        if self.put(&slot, frame, cost).await.is_some() {
                             self.odd("late progress", "");
                         }
                         Ok(())
@@ -122,20 +122,18 @@ impl Inbox {
         }
     }
 
-    /// Puts a frame into the queue of the exchange that it is of; waits for room where there is none.
-    ///
-    /// # Errors
-    /// The frame, where the exchange is over, or has more questions before it than are read.
-    async fn put(&self, slot: &Slot, frame: Frame, cost: usize) -> Result<(), Frame> {
+    /// Puts a frame into the queue of the exchange that it is of; waits for room where there is none. Gives the frame back where
+    /// the exchange is over, or has more questions before it than are read.
+    async fn put(&self, slot: &Slot, frame: Frame, cost: usize) -> Option<Frame> {
         let mut frame = frame;
         loop {
             frame = match slot.push(frame, cost) {
-                Pushed::Taken => return Ok(()),
-                Pushed::Over(frame) => return Err(frame),
+                Pushed::Taken => return None,
+                Pushed::Over(frame) => return Some(frame),
                 Pushed::Full(frame) => frame,
             };
             if !self.has_room(slot, &frame, cost).await {
-                return slot.press(frame, cost).map_or(Ok(()), Err);
+                return slot.press(frame, cost);
             }
         }
     }
@@ -177,8 +175,8 @@ impl Inbox {
         // By the way that its answer takes, or that would overtake it. What comes back is nobody's: a request is refused then.
         let frame = match self.mux.owner(&frame) {
             Some(slot) => match self.put(&slot, frame, text.len()).await {
-                Ok(()) => return Ok(()),
-                Err(frame) => frame,
+                None => return Ok(()),
+                Some(frame) => frame,
             },
             None => frame,
         };
