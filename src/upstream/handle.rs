@@ -268,7 +268,7 @@ impl Upstream {
             let reply = match this.reached(&call).await {
                 Ok(peer) => {
                     // Whoever comes too late for anything to be tried has waited for somebody else.
-                    let tried = (call.deadline > began).then_some(call.id);
+                    let tried = (call.deadline > clock::now()).then_some(call.id);
                     let reply = this.learned(&peer, peer.call(call, route).await);
                     if let (Err(error), Some(call)) = (&reply, tried) {
                         this.shared.terms.mishaps.note(call, error);

@@ -13,7 +13,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use tokio::time::{Instant, sleep_until};
 
-use super::{CredentialError, Reached, UpstreamError, WITH_OTHERS, spec::UpstreamSpec};
+use super::{CredentialError, Reached, UpstreamError, WITH_OTHERS};
 use crate::{call::CallId, protocol::UpstreamId, tasks::Tasks};
 
 /// How long calls that fail are counted together.
@@ -84,11 +84,11 @@ enum Told {
 }
 
 impl Mishaps {
-    /// None yet.
-    pub(super) fn new(spec: &UpstreamSpec, tasks: Tasks) -> Arc<Self> {
+    /// None yet; `proves`: whether the upstream is sent anything that proves who asks.
+    pub(super) fn new(upstream: UpstreamId, proves: bool, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
-            upstream: spec.id.clone(),
-            proves: spec.has_credential(),
+            upstream,
+            proves,
             tasks,
             last: ArcSwapOption::empty(),
             flood: Mutex::default(),
@@ -226,11 +226,11 @@ fn is_failure(error: &UpstreamError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::scripted::a_pipe;
 
     fn mishaps() -> (Arc<Mishaps>, Tasks) {
         let tasks = Tasks::new();
-        (Mishaps::new(&a_pipe(), tasks.clone()), tasks)
+        let upstream = UpstreamId::parse("u").unwrap();
+        (Mishaps::new(upstream, true, tasks.clone()), tasks)
     }
 
     /// How many of the window were told, and are to be told.

@@ -313,11 +313,18 @@ impl UpstreamError {
         if proves {
             return self.to_string();
         }
-        match denial.as_ref().map(|denial| denial.status) {
-            Some(403) => "lets nobody in who proves nothing (HTTP 403)".to_owned(),
-            Some(status) => format!("asks for a login (HTTP {status})"),
-            None => "asks for a login".to_owned(),
+        let Some(denial) = denial else {
+            return "asks for a login".to_owned();
+        };
+        let mut told = match denial.status {
+            403 => "lets nobody in who proves nothing (HTTP 403)".to_owned(),
+            status => format!("asks for a login (HTTP {status})"),
+        };
+        if let Some(said) = &denial.said {
+            told.push_str(": ");
+            told.push_str(said);
         }
+        told
     }
 
     /// The stable word for `data.reason`.

@@ -82,7 +82,7 @@ impl Shared {
 
     /// An error in the words that operators are told, with what was said before it.
     pub(super) fn told(&self, error: &UpstreamError, said: Option<&String>) -> String {
-        let mut told = error.told(self.spec.has_credential());
+        let mut told = error.told(self.terms.proves);
         if let Some(said) = said {
             told.push_str("; ");
             told.push_str(said);

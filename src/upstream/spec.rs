@@ -67,7 +67,10 @@ impl UpstreamSpec {
         match &self.endpoint {
             Endpoint::Stdio(_) => true,
             Endpoint::Http(http) => {
-                !http.headers.is_empty() || http.grant.is_some() || http.tls.identity.is_some()
+                !http.headers.is_empty()
+                    || http.grant.is_some()
+                    || http.tls.identity.is_some()
+                    || http.url.query().is_some()
             }
         }
     }

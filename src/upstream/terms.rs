@@ -51,6 +51,8 @@ pub(super) struct Terms {
     tried: Tried,
     /// Its share of work at once.
     pub(super) gate: Gate,
+    /// Whether it is sent, or shown, anything that may prove who asks.
+    pub(super) proves: bool,
     /// The tokens for it, where they are got by a grant.
     pub(super) credentials: Option<Credentials>,
     /// What it offers to each principal alone, where that differs.
@@ -99,7 +101,9 @@ impl Terms {
             Credentials::new(spec.id.clone(), *grant, tasks)
         });
         let credentials = credentials.or(connected.map(Credentials::Connected));
+        let proves = spec.has_credential() || credentials.is_some();
         Arc::new(Self {
+            proves,
             id: spec.id.clone(),
             timeouts: spec.timeouts,
             opening: match spec.endpoint {
@@ -115,7 +119,7 @@ impl Terms {
             gate: Gate::new(spec.concurrency, spec.queue),
             credentials,
             own: Own::default(),
-            mishaps: Mishaps::new(spec, tasks.clone()),
+            mishaps: Mishaps::new(spec.id.clone(), proves, tasks.clone()),
             tasks,
             bell: Bell::default(),
             desk,

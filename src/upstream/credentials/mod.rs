@@ -125,13 +125,14 @@ impl Credentials {
     }
 
     /// What it means that the upstream could not be reached with nobody's token: where each has their own and that is what it
-    /// refused, nothing is wrong, and somebody has to come first.
+    /// asks for, nothing is wrong, and somebody has to come first. A 403 may have nothing to do with who asks.
     pub(super) fn unlent(&self, error: UpstreamError) -> UpstreamError {
-        let refused = matches!(
+        let asks = matches!(
             error,
-            UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_))
+            UpstreamError::Auth(None | Some(Denial { status: 401, .. }))
+                | UpstreamError::Credential(CredentialError::Lacks(_))
         );
-        if refused && self.lists_are_own() {
+        if asks && self.lists_are_own() {
             CredentialError::Nobody(self.awaits()).into()
         } else {
             error

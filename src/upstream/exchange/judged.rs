@@ -176,8 +176,17 @@ fn misses_description(error: &RpcError, params: &Json) -> bool {
         meta::CLIENT_CAPABILITIES,
     ];
     description.into_iter().any(|key| {
-        let is_named = error.message.contains(key) || data.contains(key);
+        let is_named = names(&error.message, key) || names(data, key);
         is_named && !params.as_str().contains(key)
+    })
+}
+
+/// Whether a text has this name, and not one that goes on or begins before it: an argument may be called `file_meta`.
+fn names(text: &str, name: &str) -> bool {
+    let goes_on = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(name).any(|(at, _)| {
+        let (before, behind) = (&text[..at], &text[at + name.len()..]);
+        !goes_on(before.chars().next_back()) && !goes_on(behind.chars().next())
     })
 }
 
@@ -257,6 +266,14 @@ mod tests {
                 true,
             ),
             ("bad argument `q`", "null", bare, false),
+            ("missing required argument: file_meta", "null", bare, false),
+            (
+                "no include_metadata",
+                r#"{"path":["page_meta"]}"#,
+                bare,
+                false,
+            ),
+            ("no file_meta, no _meta", "null", bare, true),
             ("unknown key _meta", "null", with_progress, false),
             (
                 "bad q: io.modelcontextprotocol/protocolVersion",

@@ -43,6 +43,7 @@ async fn logging(
     let deadline = Instant::now() + Duration::from_secs(5);
     let newest = Proposal {
         service: true,
+        of_one: false,
         revision: crate::protocol::Revision::LATEST_LEGACY,
         exact: false,
     };

@@ -47,6 +47,8 @@ const SPARED: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(15 * 60);
 /// A process that lived shorter than this is not started again at once.
 const SHORT: Duration = Duration::from_secs(60);
+/// How soon a slot has lists read again that were read again because of it, in milliseconds.
+const AGAIN: u64 = 60_000;
 /// How often idleness is looked at.
 const SWEEP: Duration = Duration::from_secs(60);
 
@@ -73,10 +75,12 @@ impl Opening {
         &self,
         offer: Offer,
         service: bool,
+        of_one: bool,
         behalf: Option<&Arc<Identity>>,
     ) -> Result<Session, UpstreamError> {
         let proposal = Proposal {
             service,
+            of_one,
             ..self.proposal
         };
         let deadline = Instant::now() + self.terms.opening;
@@ -126,8 +130,12 @@ pub(super) struct Slot {
     used: AtomicU64,
     /// Cancelled when the slot is given up.
     retired: CancellationToken,
+    /// When its lists were to be read again because of it, in milliseconds since it began.
+    rang: AtomicU64,
     /// Whether its session is the gateway's own.
     service: bool,
+    /// Whether its session is one caller's: a client's own, or those of somebody who is known by name.
+    of_one: bool,
 }
 
 struct Attempts {
@@ -139,7 +147,13 @@ struct Attempts {
 }
 
 impl Slot {
-    fn new(offer: Offer, whose: Option<Principal>, service: bool, terms: &Terms) -> Arc<Self> {
+    fn new(
+        offer: Offer,
+        whose: Option<Principal>,
+        service: bool,
+        of_one: bool,
+        terms: &Terms,
+    ) -> Arc<Self> {
         Arc::new(Self {
             offer,
             whose,
@@ -153,14 +167,16 @@ impl Slot {
             runs_tasks: AtomicBool::new(false),
             used: AtomicU64::new(0),
             retired: CancellationToken::new(),
+            rang: AtomicU64::new(u64::MAX),
             service,
+            of_one,
         })
     }
 
     /// The slot of the gateway's own session.
     pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
         let line = &session.line;
-        let slot = Self::new(line.offer, None, true, &line.terms);
+        let slot = Self::new(line.offer, None, true, false, &line.terms);
         slot.live.store(Some(session));
         slot
     }
@@ -221,7 +237,10 @@ impl Slot {
                 return Err(error);
             }
         }
-        match opening.open(self.offer, self.service, behalf).await {
+        match opening
+            .open(self.offer, self.service, self.of_one, behalf)
+            .await
+        {
             Ok(session) => {
                 let session = Arc::new(session);
                 if opening.owns_transports() {
@@ -270,10 +289,15 @@ impl Slot {
     }
 
     /// The session was found to be gone: the next call opens another. A server that began anew may offer other things, of which
-    /// nobody told whom it did not know; so its lists are read again, as if it had told.
+    /// nobody told whom it did not know; so its lists are read again, as if it had told. Once a minute at most: some forget each
+    /// session soon, or refuse in these words what they do not like.
     pub(super) fn forget(&self, session: &Session) {
         session.gone.cancel();
-        session.line.changed(Lists::ALL);
+        let (now, rang) = (self.now(), self.rang.load(Ordering::Relaxed));
+        if rang == u64::MAX || now.saturating_sub(rang) >= AGAIN {
+            self.rang.store(now, Ordering::Relaxed);
+            session.line.changed(Lists::ALL);
+        }
     }
 
     /// A task is begun on it.
@@ -283,8 +307,12 @@ impl Slot {
 
     /// A session of it is used again.
     pub(super) fn touch(&self) {
-        let now = u64::try_from(clock::since(self.began).as_millis()).unwrap_or(u64::MAX);
-        self.used.store(now, Ordering::Relaxed);
+        self.used.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// In milliseconds since it began.
+    fn now(&self) -> u64 {
+        u64::try_from(clock::since(self.began).as_millis()).unwrap_or(u64::MAX)
     }
 
     /// For how long it was not used.
@@ -373,7 +401,9 @@ impl Pool {
                 return Err(given_up());
             }
             Entry::Vacant(entry) => {
-                let slot = Slot::new(key.offer, whose.cloned(), false, &self.opening.terms);
+                let of_one = whose.is_some() || ended.is_some();
+                let terms = &self.opening.terms;
+                let slot = Slot::new(key.offer, whose.cloned(), false, of_one, terms);
                 entry.insert(Arc::clone(&slot));
                 slot
             }

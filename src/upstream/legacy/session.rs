@@ -82,6 +82,8 @@ pub(in crate::upstream) struct Proposal {
     pub(in crate::upstream) exact: bool,
     /// Whether it is for the gateway itself, and not for a caller.
     pub(in crate::upstream) service: bool,
+    /// Whether it is one caller's, whom nobody else shares it with.
+    pub(in crate::upstream) of_one: bool,
 }
 
 /// Why no session was opened.
@@ -146,7 +148,7 @@ impl Session {
         let bare = line(HeaderMap::new());
         let tasks = terms.tasks.child();
         let stop = StopOnDrop(Some(tasks.clone()));
-        let desk = Arc::new(Desk::new(!proposal.service));
+        let desk = Arc::new(Desk::new(proposal.of_one));
         if !wire.streamable {
             // Servers may ask things before the handshake is over (PROTOCOL J6), and expect pings answered.
             wire.transport.sort_by(Arc::<Desk>::clone(&desk));

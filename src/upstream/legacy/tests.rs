@@ -24,6 +24,7 @@ use crate::{
 
 const NEWEST: Proposal = Proposal {
     service: true,
+    of_one: false,
     revision: Revision::LATEST_LEGACY,
     exact: false,
 };
@@ -169,6 +170,7 @@ async fn a_session_at_an_older_revision_sends_no_version_header() {
 async fn a_version_that_is_not_ours_or_not_the_pinned_one_is_refused() {
     let pinned = Proposal {
         service: true,
+        of_one: false,
         revision: Revision::V2025_06_18,
         exact: true,
     };

@@ -202,11 +202,13 @@ impl Probe {
         match self.spec.protocol {
             Pin::Revision(revision) => Proposal {
                 service: true,
+                of_one: false,
                 revision,
                 exact: true,
             },
             Pin::Auto | Pin::Modern | Pin::Legacy => Proposal {
                 service: true,
+                of_one: false,
                 revision: Revision::LATEST_LEGACY,
                 exact: false,
             },

@@ -69,7 +69,7 @@ impl Board {
             unread: Vec::new(),
             stale_at: None,
             own: (shared.terms.credentials.as_ref()).is_some_and(Credentials::lists_are_own),
-            proves: shared.spec.has_credential(),
+            proves: shared.terms.proves,
         }
     }
 

@@ -73,6 +73,7 @@ async fn watching(
         revision: Revision::LATEST_LEGACY,
         exact: false,
         service: true,
+        of_one: false,
     };
     let deadline = Instant::now() + Duration::from_secs(5);
     let first = Session::open(&wire, proposal, Offer::NONE, &terms, deadline)

@@ -129,27 +129,23 @@ pub(super) enum Pushed {
     Over(Frame),
 }
 
-/// For how long room is waited for, and who is held up by that.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Time {
-    /// Nobody but whoever does not read.
-    Own(Duration),
-    /// Others, too.
-    Others(Duration),
-}
-
 impl Slot {
     /// Whether nobody waits any more.
     pub(in super::super) fn is_abandoned(&self) -> bool {
         self.queue().abandoned
     }
 
-    /// Adds a frame that cost so many bytes, where there is room: for one there always is when no other of its kind waits.
+    /// Adds a frame that cost so many bytes, where there is room: for a question there always is when no other waits. What is
+    /// told, and is larger than all that may wait, goes nowhere.
     pub(super) fn push(&self, frame: Frame, bytes: usize) -> Pushed {
         let queue = self.queue();
         let kind = Kind::of(&frame);
         if queue.is_over() {
             Pushed::Over(frame)
+        } else if kind != Kind::Asked && bytes > HELD_BYTES {
+            // It would never fit.
+            reached(Bound::UpstreamUnread);
+            Pushed::Taken
         } else if queue.fits(kind, bytes) {
             Self::put(queue, frame, bytes, kind);
             Pushed::Taken
@@ -164,10 +160,9 @@ impl Slot {
         queue.is_over() || queue.fits(Kind::of(frame), bytes)
     }
 
-    /// Waits until there is room for a frame, or nobody will read it; false when there is none in time. Of others' time there is
-    /// so much in all, until everything was read that was there; of one's own so much each time, and then none until that.
-    pub(super) async fn has_room(&self, frame: &Frame, bytes: usize, time: Time) -> bool {
-        let (Time::Own(most) | Time::Others(most)) = time;
+    /// Waits until there is room for a frame, or nobody will read it; false when there is none in time. Of that there is so much
+    /// in all, until everything was read that was there: whoever reads now and then holds nobody up for longer than who does not.
+    pub(super) async fn has_room(&self, frame: &Frame, bytes: usize, most: Duration) -> bool {
         let left = most.saturating_sub(self.queue().waited);
         if left.is_zero() {
             return false;
@@ -179,11 +174,7 @@ impl Slot {
             }
         });
         let found = room.await.is_ok();
-        let mut queue = self.queue();
-        queue.waited = match time {
-            Time::Own(_) if found => Duration::ZERO,
-            Time::Own(_) | Time::Others(_) => queue.waited + began.elapsed(),
-        };
+        self.queue().waited += began.elapsed();
         found
     }
 

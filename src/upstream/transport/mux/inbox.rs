@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::{
     HELD_BYTES, Mux, Stray,
-    exchange::{Pushed, Slot, Time},
+    exchange::{Pushed, Slot},
     loose,
 };
 use crate::{
@@ -140,15 +140,11 @@ impl Inbox {
 
     /// Whether there is room after all, for whoever reads at once, and for whoever does not where nobody else is held up.
     async fn has_room(&self, slot: &Slot, frame: &Frame, cost: usize) -> bool {
-        let time = if self.mux.is_of_one() {
-            Time::Own(STALL)
-        } else {
-            Time::Others(MOMENT)
-        };
+        let most = if self.mux.is_of_one() { STALL } else { MOMENT };
         tokio::select! {
             biased;
             () = self.mux.hurried() => false,
-            has_room = slot.has_room(frame, cost, time) => has_room,
+            has_room = slot.has_room(frame, cost, most) => has_room,
         }
     }
 
