@@ -54,7 +54,7 @@ pub struct Entry {
     pub detail: Detail,
 }
 
-/// What a record tells that is of no call, by name, as far as it is text.
+/// What a record tells that is of no call, by name, as far as it is text; what is within something by both names, `principal.name`.
 ///
 /// Such records say in their own words what those of calls have members for: the lists below have the names, for whoever shows a
 /// record and for whoever looks one up, so that what is shown is found. The index of a segment lists all of them.
@@ -66,9 +66,9 @@ pub struct Detail {
 
 impl Detail {
     /// Who did it.
-    pub const WHO: &[&str] = &["by"];
+    pub const WHO: &[&str] = &["by", "principal.name", "principal.owner"];
     /// What was done.
-    pub const WHAT: &[&str] = &["operation"];
+    pub const WHAT: &[&str] = &["operation", "methods"];
     /// To which upstream.
     pub const UPSTREAM: &[&str] = &["upstream", "subject"];
     /// To what, by name.
@@ -76,9 +76,9 @@ impl Detail {
     /// What came of it.
     pub const RESULT: &[&str] = &["outcome", "state", "action"];
     /// Why.
-    pub const REASON: &[&str] = &["reason", "rule", "cause", "reasons", "checks"];
+    pub const REASON: &[&str] = &["reason", "rule", "cause", "reasons", "checks", "found.rule"];
     /// What was found.
-    pub const FINDING: &[&str] = &["class", "rule"];
+    pub const FINDING: &[&str] = &["class", "rule", "found.class", "found.rule"];
     /// What the answers refer to that it tells of.
     pub const REFS: &[&str] = &["refs"];
 
@@ -114,6 +114,15 @@ impl<'de> Deserialize<'de> for Detail {
             match told {
                 Told::Text(text) => _ = detail.texts.insert(name, text),
                 Told::Texts(texts) => _ = detail.lists.insert(name, texts),
+                Told::Within(members) => {
+                    let texts = texts_of(&name, members);
+                    detail.texts.extend(texts);
+                }
+                Told::Each(all) => {
+                    for (name, text) in all.into_iter().flat_map(|it| texts_of(&name, it)) {
+                        detail.lists.entry(name).or_default().push(text);
+                    }
+                }
                 Told::Other(_) => {}
             }
         }
@@ -127,7 +136,30 @@ impl<'de> Deserialize<'de> for Detail {
 enum Told {
     Text(String),
     Texts(Vec<String>),
+    Within(BTreeMap<String, Inner>),
+    Each(Vec<BTreeMap<String, Inner>>),
     Other(IgnoredAny),
+}
+
+/// A member of one of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Inner {
+    Text(String),
+    Other(IgnoredAny),
+}
+
+/// The texts among the members of what has this name, each by both names.
+fn texts_of(
+    name: &str,
+    members: BTreeMap<String, Inner>,
+) -> impl Iterator<Item = (String, String)> {
+    members
+        .into_iter()
+        .filter_map(move |(member, told)| match told {
+            Inner::Text(text) => Some((format!("{name}.{member}"), text)),
+            Inner::Other(_) => None,
+        })
 }
 
 /// That a person agreed, in a record.

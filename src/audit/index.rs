@@ -93,13 +93,19 @@ struct Detail<'a> {
     #[serde(borrow)]
     class: Option<Text<'a>>,
     #[serde(borrow)]
+    found: Vec<Found<'a>>,
+    #[serde(borrow)]
     item: Option<Text<'a>>,
+    #[serde(borrow)]
+    methods: Vec<Text<'a>>,
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
     operation: Option<Text<'a>>,
     #[serde(borrow)]
     outcome: Option<Text<'a>>,
+    #[serde(borrow)]
+    principal: Who<'a>,
     #[serde(borrow)]
     reason: Option<Text<'a>>,
     #[serde(borrow)]
@@ -284,9 +290,12 @@ impl Index {
     fn add(&mut self, entry: &Brief<'_>) {
         self.note_time(&entry.time);
         self.events.add(&entry.event);
-        self.principals.add(&entry.principal.name);
         let (target, beside) = (&entry.target, &entry.detail);
-        self.principals.note([&entry.principal.owner, &beside.by]);
+        for who in [&entry.principal, &beside.principal] {
+            self.principals.add(&who.name);
+            self.principals.note([&who.owner]);
+        }
+        self.principals.note([&beside.by]);
         let upstreams = [&target.upstream, &beside.upstream, &beside.subject];
         self.upstreams.note(upstreams);
         self.names.note([&target.exposed, &target.name]);
@@ -294,6 +303,7 @@ impl Index {
             .note([&beside.subject, &beside.item, &beside.name]);
         self.names.note([&entry.watched, &entry.not_watched]);
         self.methods.note([&entry.method, &beside.operation]);
+        self.methods.note([&beside.methods]);
         self.outcomes.note([
             &entry.outcome,
             &beside.outcome,
@@ -310,7 +320,10 @@ impl Index {
                 self.note_call(process, number);
             }
         }
-        for found in &entry.findings {
+        for found in &beside.found {
+            self.reasons.add(&found.rule);
+        }
+        for found in entry.findings.iter().chain(&beside.found) {
             self.findings.add(&found.class);
             self.findings.add(&found.rule);
         }

@@ -401,7 +401,7 @@ fn what_was_permitted_is_found_by_how_it_ended() {
 }
 
 /// Records of each sort that is of no call, and of a key's call and a listen; with what each is found by.
-const BESIDE: [(&str, &str); 7] = [
+const BESIDE: [(&str, &str); 9] = [
     (
         r#"{"detail":{"address":"127.0.0.1","by":"operator","operation":"disable_upstream","outcome":"refused","reason":"role_required","subject":"leg"},"event":"administration"}"#,
         "principal=operator method=disable_upstream outcome=refused reason=role_required upstream=leg name=leg",
@@ -413,6 +413,14 @@ const BESIDE: [(&str, &str); 7] = [
     (
         r#"{"detail":{"address":"127.0.0.1","checks":["unknown API key"],"count":2,"reasons":["credential_invalid","rate_limited"],"refs":["3f9a-7","3f9a-9"],"seconds":60},"event":"authentication"}"#,
         "reason=credential_invalid reason=rate_limited reason=check call=3f9a-7 call=3f9a-9",
+    ),
+    (
+        r#"{"detail":{"address":"192.0.2.1","count":2,"methods":["tools/call","tools/list"],"principal":{"kind":"user","name":"mallory","owner":"eve"},"reasons":["header_mismatch"],"seconds":0},"event":"refused"}"#,
+        "principal=mallory principal=eve method=tools/call method=tools/list reason=header_mismatch",
+    ),
+    (
+        r#"{"detail":{"count":9,"found":[{"action":"flag","class":"definition_changed","count":4,"rule":"new"},{"action":"flag","class":"injection","count":5,"rule":"override"}],"seconds":60,"upstream":"evil"},"event":"quarantine"}"#,
+        "upstream=evil finding=definition_changed finding=new finding=injection finding=override reason=new reason=override",
     ),
     (
         r#"{"detail":{"problems":3,"state":"refused"},"event":"policy"}"#,
