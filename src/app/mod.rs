@@ -525,7 +525,12 @@ impl App {
         };
         tokio::select! {
             () = ending => {}
-            () = haste => self.shared.tasks.stop(),
+            () = haste => {
+                // A call whose client is gone may go on where no connection tells of it: it ends with its record, and servers with
+                // what runs them.
+                self.conclude();
+                drop(tokio::time::timeout(HASTE, self.shared.tasks.clone().finish()).await);
+            }
         }
         // Last, so that nothing that happens is left out: what is not written yet is written, signed and synced now.
         let recording = self.shared.recording.lock();

@@ -150,9 +150,12 @@ pub fn run() -> ExitCode {
             let ended = runtime.block_on(obey(cli.command));
             // A read of stdin that nobody waits for any more must not keep the process.
             match ended {
-                Ended::Well | Ended::Failed | Ended::Misused => runtime.shutdown_background(),
+                Ended::Failed if !serves => runtime.shutdown_background(),
+                Ended::Well | Ended::Misused => runtime.shutdown_background(),
                 // There may be servers that were not given the time to end: they are killed when what runs them is dropped.
-                Ended::Interrupted | Ended::Terminated => runtime.shutdown_timeout(KILL),
+                Ended::Failed | Ended::Interrupted | Ended::Terminated => {
+                    runtime.shutdown_timeout(KILL);
+                }
             }
             match out::unwritten() {
                 // What a gateway that serves says of itself is no result.
