@@ -238,11 +238,9 @@ fn put<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> Result<(), 
         })
 }
 
-/// Whether a start before has made a key here.
+/// Whether a start before has made its keys here. Those that sign may have been put here by somebody.
 pub(super) fn is_keyed(directory: &Path) -> bool {
-    [KEY, PUBLIC]
-        .iter()
-        .any(|name| directory.join(name).exists())
+    directory.join(DIGEST).exists()
 }
 
 /// Whether there are records below a directory.

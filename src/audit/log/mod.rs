@@ -119,12 +119,21 @@ struct Open {
     path: PathBuf,
     /// The number of its first record.
     first: u64,
+    /// Whether it was found at its path when it was made: where it was not, its file system does not tell, and nobody asks.
+    found: bool,
     length: u64,
     begun: SystemTime,
     /// Whether it holds more than its beginning.
     holds: bool,
     /// Its index so far; of a stream nobody asks for one.
     filling: Option<Filling>,
+}
+
+impl Open {
+    /// Whether it is still at its path, as far as anybody can tell.
+    fn is_there(&self) -> bool {
+        !self.found || self.file.is_at(&self.path)
+    }
 }
 
 /// A checkpoint and its signature, for keeping elsewhere.
@@ -495,8 +504,7 @@ impl Log {
     /// # Errors
     /// As [`Log::reopen`], which it comes to.
     pub fn look(&mut self) -> io::Result<()> {
-        let is_there = |open: &Open| open.file.is_at(&open.path);
-        if !self.open.as_ref().is_none_or(is_there) {
+        if !self.open.as_ref().is_none_or(Open::is_there) {
             self.give_up();
         }
         self.reopen()
@@ -512,7 +520,7 @@ impl Log {
     /// Nothing more goes to this segment; what of it is not durable will be written again.
     fn give_up(&mut self) {
         let Some(open) = self.open.take() else { return };
-        if !open.file.is_at(&open.path) {
+        if !open.is_there() {
             // Whatever is there now is not ours to remove.
             self.given_up = GivenUp::Removed;
             tracing::error!(
@@ -549,7 +557,16 @@ impl Log {
             }
         };
         self.named = (first, turn);
+        let found = file.is_at(&path);
+        if !found {
+            tracing::warn!(
+                segment = %path.display(),
+                "this file system does not tell whether a file is still the one that was made: nobody notices if the audit log is \
+                 removed or renamed while it is written"
+            );
+        }
         self.open = Some(Open {
+            found,
             file,
             path: path.clone(),
             first,
