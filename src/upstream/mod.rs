@@ -314,11 +314,13 @@ impl UpstreamError {
             return self.to_string();
         }
         let Some(denial) = denial else {
-            return "asks for a login".to_owned();
+            return String::from("asks for a login");
         };
-        let mut told = match denial.status {
-            403 => "lets nobody in who proves nothing (HTTP 403)".to_owned(),
-            status => format!("asks for a login (HTTP {status})"),
+        let status = denial.status;
+        let mut told = if status == 403 {
+            format!("lets nobody in who proves nothing (HTTP {status})")
+        } else {
+            format!("asks for a login (HTTP {status})")
         };
         if let Some(said) = &denial.said {
             told.push_str(": ");
