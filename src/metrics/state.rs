@@ -112,7 +112,7 @@ pub struct SinkMoment {
     pub lag: u64,
     /// Whether the last delivery failed, or the records cannot be read.
     pub failing: bool,
-    /// Records that it never got: removed by retention first, and refused by it, ever.
+    /// Records that it never got: removed first, by retention or by somebody, and refused by it, ever.
     pub lost: [u64; 2],
 }
 

@@ -413,7 +413,7 @@ impl Shared {
             tracing::error!(
                 sink = name,
                 records = batch.missed,
-                "audit records were removed by retention before they were delivered"
+                "audit records are gone before they were delivered: removed by retention, or by somebody"
             );
         }
     }

@@ -325,7 +325,7 @@ fn in_gaps(gaps: &[(u64, u64)], records: u64) -> Option<String> {
     };
     (records > 0).then(|| {
         format!(
-            "that {} {are} ours ({}): whoever wrote {them} ended, or gave up the segment after a sync that failed, before signing {them}, and what was signed later only shows that {they_have} not changed since",
+            "that {} {are} ours ({}): whoever wrote {them} ended, or gave up the segment after a sync that failed or since it was removed, before signing {them}, and what was signed later only shows that {they_have} not changed since",
             out::count(records, "record"),
             runs.join(", "),
         )
