@@ -50,7 +50,7 @@ const PHRASES: [&str; 11] = [
 const ANYWHERE: [&str; 4] = ["password", "passwd", "passphrase", "passcode"];
 /// Words of other languages that only a secret is called by wherever they stand, as those who write without spaces put them between
 /// others, and others make one word of several.
-const ABROAD: [&str; 27] = [
+const ABROAD: [&str; 26] = [
     // German, Dutch
     "passwort",
     "passwörter",
@@ -82,9 +82,8 @@ const ABROAD: [&str; 27] = [
     "گذرواژه",
     "סיסמה",
     "סיסמא",
-    // Hindi
+    // Hindi; `पिन कोड` is there what is written on letters.
     "पासवर्ड",
-    "पिन कोड",
 ];
 /// The same as whole words: longer ones mean other things.
 const ABROAD_ALONE: [&str; 7] = [
@@ -116,9 +115,17 @@ pub(super) fn is_secret(name: &str) -> bool {
 /// Whether one of another language is in these words.
 fn is_abroad(words: &str) -> bool {
     let joined = together(words);
-    let anywhere = |name: &String| joined.contains(&**name);
+    let anywhere = |name: &String| {
+        let mut found = joined.match_indices(&**name);
+        found.any(|(at, name)| !is_a_study(name, &joined[at + name.len()..]))
+    };
     let alone = |name: &String| holds(words, name).is_some();
     READ[0].iter().any(anywhere) || READ[1].iter().any(alone)
+}
+
+/// Whether what begins with the Chinese word for a password is cryptography, the study of those.
+fn is_a_study(name: &str, behind: &str) -> bool {
+    name.starts_with('密') && behind.starts_with(['学', '學'])
 }
 
 /// [`ABROAD`] and [`ABROAD_ALONE`], read as names are.
@@ -317,6 +324,8 @@ mod tests {
             "Введите пароль",
             "密码",
             "请输入您的密码",
+            "密码学的密码",
+            "密碼",
             "パスワード",
             "暗証番号",
             "비밀번호",
@@ -353,6 +362,10 @@ mod tests {
             "chiffre",
             "암호화",
             "暗号",
+            "पिन कोड",
+            "密码学",
+            "密碼學",
+            "密码学课程",
             "пар",
             "wort",
         ] {
