@@ -537,8 +537,13 @@ impl App {
         let recording = recording
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
+        let ledger = self.shared.ledger.clone();
         // It waits for the disk. It ends only with the runtime, and nothing comes after it.
-        _ = tokio::task::spawn_blocking(move || audit::close(recording)).await;
+        let closing = move || {
+            audit::close(recording);
+            ledger.end();
+        };
+        _ = tokio::task::spawn_blocking(closing).await;
         if let Some(telemetry) = &self.shared.telemetry {
             telemetry.shutdown().await;
         }

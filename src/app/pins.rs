@@ -53,3 +53,62 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     }
     done
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        findings::Findings,
+        json::Json,
+        pins::{Offered, PinsSpec, Tells},
+        protocol::{UpstreamId, meta, methods::ListKind},
+        telemetry::heard::Heard,
+    };
+
+    #[test]
+    fn what_was_only_counted_is_told_at_the_end_and_no_command_is_named_that_does_not_know_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        for kept in [None, Some(directory.path().join("pins"))] {
+            let lines = Heard::default();
+            let writer = lines.clone();
+            let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+            let subscriber = subscriber.with_ansi(false);
+            tracing::subscriber::with_default(subscriber.finish(), || {
+                let spec = PinsSpec {
+                    directory: kept.clone(),
+                    ..PinsSpec::default()
+                };
+                let ledger = Ledger::open(&spec, Findings::new()).unwrap();
+                offer(&ledger, 1);
+                offer(&ledger, 150);
+                ledger.keep(|_| {});
+                assert_eq!(lines.text().matches("told one by one").count(), 0);
+                ledger.end();
+                ledger.end();
+            });
+            let text = lines.text();
+            let rest: Vec<_> = text
+                .lines()
+                .filter(|line| line.contains("told one by one"))
+                .collect();
+            assert_eq!(rest.len(), 1, "{text}");
+            assert!(rest[0].contains("count=49"), "{text}");
+            assert_eq!(text.contains("usher pins status"), kept.is_some(), "{text}");
+        }
+    }
+
+    /// Offers as many tools.
+    fn offer(ledger: &Ledger, count: usize) {
+        let tool = |n| meta::object_of(&[("name", Json::string(&format!("t{n}")))]);
+        let tools: Vec<_> = (0..count).map(tool).collect();
+        let mut lists: [&[Json]; ListKind::COUNT] = Default::default();
+        lists[ListKind::Tools as usize] = &tools;
+        let offered = Offered {
+            lists,
+            instructions: None,
+            tells: Tells::All,
+            doubt: &|_| None,
+        };
+        ledger.judge(&UpstreamId::parse("notes").unwrap(), &offered);
+    }
+}

@@ -206,7 +206,7 @@ impl Ledger {
             }
             let (changed, events) = record.update(&now, !quarantine);
             book.unsaved |= changed;
-            book.told.end(upstream, Instant::now());
+            told_of(upstream, book.told.over(Instant::now()));
             for event in events {
                 if event.rule != BEYOND || !std::mem::replace(&mut book.full, true) {
                     self.note(upstream, mode, &event, &mut book.told);
@@ -258,7 +258,7 @@ impl Ledger {
     pub fn keep(&self, approved: impl Fn(&UpstreamId)) -> Vec<UpstreamId> {
         let now = Instant::now();
         for (id, book) in &mut *self.books() {
-            book.told.end(id, now);
+            told_of(id, book.told.over(now));
         }
         let Some(store) = &self.store else {
             return Vec::new();
@@ -290,6 +290,13 @@ impl Ledger {
             changed.extend(read.map(|_| id));
         }
         changed
+    }
+
+    /// Logs what was only counted so far: nobody asks when the minute is over.
+    pub fn end(&self) {
+        for (id, book) in &mut *self.books() {
+            told_of(id, book.told.ended());
+        }
     }
 
     /// Writes a record, unless somebody else did meanwhile: then that is read, and returned what [`Ledger::read`] says.
@@ -394,7 +401,13 @@ impl Ledger {
                     tracing::warn!(upstream = %id, kind = event.kind, item = item(), what = event.rule, action = word, "a definition is not what was pinned");
                 }
                 How::Begins => {
-                    tracing::warn!(upstream = %id, action = word, "more than a hundred definitions are not what was pinned: the others of this minute are counted, and told when it is over; `usher pins status` shows each");
+                    // Of what is in memory alone it knows nothing.
+                    let each = if self.store.is_some() {
+                        "; `usher pins status` shows each"
+                    } else {
+                        ""
+                    };
+                    tracing::warn!(upstream = %id, action = word, "more than a hundred definitions are not what was pinned: the others of this minute are counted, and told when it is over{each}");
                 }
                 How::Counted => {}
             }
@@ -419,12 +432,10 @@ impl Ledger {
     }
 }
 
-impl Told {
-    /// Logs what was only counted in a minute that is over.
-    fn end(&mut self, id: &UpstreamId, now: Instant) {
-        if let Some((count, what)) = self.over(now) {
-            tracing::warn!(upstream = %id, count, what, "more definitions were not what was pinned than were told one by one");
-        }
+/// Logs what was only counted of an upstream, if any was.
+fn told_of(id: &UpstreamId, rest: Option<(u64, String)>) {
+    if let Some((count, what)) = rest {
+        tracing::warn!(upstream = %id, count, what, "more definitions were not what was pinned than were told one by one");
     }
 }
 

@@ -60,10 +60,12 @@ impl Told {
 
     /// What was only counted, if the minute is over: how many, and of what.
     pub(super) fn over(&mut self, now: Instant) -> Option<(u64, String)> {
-        let since = self.since?;
-        if now.duration_since(since) < WINDOW {
-            return None;
-        }
+        let over = now.duration_since(self.since?) >= WINDOW;
+        over.then(|| self.ended()).flatten()
+    }
+
+    /// The same of a minute that ends here, whether it is over or not.
+    pub(super) fn ended(&mut self) -> Option<(u64, String)> {
         let ended = std::mem::take(self);
         let rest = ended.rules.into_iter();
         let rest = rest.map(|(rule, counted)| (rule, counted.rest));
@@ -111,5 +113,12 @@ mod tests {
         assert_eq!(told.add("new", at(300)), How::Alone);
         assert_eq!(told.over(at(360)), None, "nothing was only counted");
         assert_eq!(told.add("new", at(361)), How::Alone);
+        // One that does not pass to its end is told all the same.
+        assert_eq!(told.ended(), None);
+        let counted = (0..103).filter(|_| told.add("new", at(362)) != How::Alone);
+        assert_eq!(counted.count(), 3);
+        assert_eq!(told.over(at(363)), None);
+        assert_eq!(told.ended(), Some((3, "3 new".to_owned())));
+        assert_eq!(told.ended(), None, "told once");
     }
 }
