@@ -13,7 +13,7 @@ use crate::{
     json::{Json, Kind},
     pins::{Difference, Pin, Record, State, Store, StoreError, differences},
     protocol::{UpstreamId, meta},
-    sanitize::{OwnCredentials, Sanitizer, Scrubber},
+    sanitize::{OwnCredentials, Sanitizer, Scrubber, WITHHELD},
 };
 
 /// Definitions that changed after they were first seen: status, diff and approve
@@ -125,8 +125,18 @@ struct Change {
     path: String,
     before: Option<Json>,
     after: Option<Json>,
-    /// Both look the same without the credentials that they differ in.
-    alike: bool,
+    shown: Shown,
+}
+
+/// How much of a difference is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// All but credentials.
+    Seen,
+    /// Both look the same: what they differ in is not shown.
+    Alike,
+    /// Nothing of one of them at least: nobody knows what is in it.
+    Withheld,
 }
 
 fn shown(args: &Args, show: fn(&[Row<'_>])) -> Ended {
@@ -300,8 +310,10 @@ fn difference(difference: &Change) {
             out::line(&out::paint(style, &format!("    {sign} {}", visible(line))));
         }
     }
-    if difference.alike {
-        out::line("    differs in a credential alone, which is not shown");
+    match difference.shown {
+        Shown::Seen => {}
+        Shown::Alike => out::line("    differs within what is not shown"),
+        Shown::Withheld => out::line("    cannot be shown; only its digest is known"),
     }
 }
 
@@ -332,7 +344,8 @@ impl Clean {
 
     fn text(&self, text: &str) -> String {
         let clean = self.0.without_credentials(&Json::string(text));
-        clean.root().as_str().unwrap_or_default().into_owned()
+        let clean = clean.as_ref().and_then(|clean| clean.root().as_str());
+        clean.map_or_else(|| WITHHELD.to_owned(), |clean| clean.into_owned())
     }
 
     fn change(&self, change: Difference) -> Change {
@@ -345,20 +358,23 @@ impl Clean {
         // With what it is called: some are known for secrets by that alone.
         let clean = |value: &Json| {
             let named = meta::object_of(&[(last, value.clone())]);
-            let named = self.0.without_credentials(&named);
-            let value = named.root().members().next();
-            value.map_or_else(
-                || named.clone(),
-                |member| named.slice(member.value).detached(),
-            )
+            let named = self.0.without_credentials(&named)?;
+            let member = named.root().members().next()?;
+            Some(named.slice(member.value).detached())
         };
         let before = before.as_ref().map(clean);
         let after = after.as_ref().map(clean);
+        let shown = match (&before, &after) {
+            (Some(None), _) | (_, Some(None)) => Shown::Withheld,
+            (Some(before), Some(after)) if before == after => Shown::Alike,
+            _ => Shown::Seen,
+        };
+        let told = |value: Option<Json>| value.unwrap_or_else(|| Json::string(WITHHELD));
         Change {
             path: self.text(&path),
-            alike: before.is_some() && before == after,
-            before,
-            after,
+            before: before.map(told),
+            after: after.map(told),
+            shown,
         }
     }
 }
@@ -527,7 +543,10 @@ fn as_json(row: &Row<'_>) -> Json {
                 let mut members = vec![("path", Json::string(&it.path))];
                 members.extend(it.before.map(|before| ("before", before)));
                 members.extend(it.after.map(|after| ("after", after)));
-                members.extend(it.alike.then(|| ("alike", Json::of(&true))));
+                let alike = it.shown == Shown::Alike;
+                members.extend(alike.then(|| ("alike", Json::of(&true))));
+                let withheld = it.shown == Shown::Withheld;
+                members.extend(withheld.then(|| ("withheld", Json::of(&true))));
                 meta::object_of(&members)
             })
             .collect();
@@ -551,7 +570,62 @@ fn visible(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
     use super::*;
+    use crate::{
+        json::Limits,
+        sanitize::rules::{Budget, Rules},
+    };
+
+    fn json(text: &str) -> Json {
+        Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::KNOWN).unwrap()
+    }
+
+    /// How two definitions differ, as it is shown.
+    fn changes(rules: Rules, before: &Json, after: &Json) -> Vec<Change> {
+        let own = OwnCredentials::new();
+        own.hold(["P@ssw0rd!hunter22"]);
+        let sanitizer = Sanitizer::standard(rules, Findings::unheard(), own);
+        let clean = Clean(Scrubber::of(&sanitizer));
+        let all = differences(before, after).into_iter();
+        all.map(|it| clean.change(it)).collect()
+    }
+
+    #[test]
+    fn what_differs_in_what_is_not_shown_is_told_from_what_nobody_knows() {
+        let token = |end: char| json(&format!(r#"{{"t":"glpat-k7Qd2ZrTn8VbXw4Ls9Y{end}"}}"#));
+        let all = changes(Rules::default(), &token('c'), &token('d'));
+        assert!(matches!(
+            all[..],
+            [Change {
+                shown: Shown::Alike,
+                ..
+            }]
+        ));
+        let budget = Budget {
+            per_mib: Duration::ZERO,
+            base: Duration::ZERO,
+        };
+        let rules = Rules {
+            budget,
+            ..Rules::default()
+        };
+        let long = |of: &str| json(&format!(r#"{{"t":"{}"}}"#, of.repeat(100_000)));
+        let all = changes(rules, &long("ab "), &long("cd "));
+        assert!(matches!(
+            all[..],
+            [Change {
+                shown: Shown::Withheld,
+                ..
+            }]
+        ));
+        for shown in [&all[0].before, &all[0].after] {
+            assert_eq!(shown.as_ref().unwrap().as_str(), "\"[withheld]\"");
+        }
+    }
 
     #[test]
     fn nothing_in_what_is_shown_is_hidden() {

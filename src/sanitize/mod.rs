@@ -42,7 +42,7 @@ pub use class::Class;
 pub use engine::Sanitizer;
 pub use hit::{Detector, Hit};
 pub use own::OwnCredentials;
-pub use scrub::{Scrubber, without_secrets, without_secrets_before};
+pub use scrub::{Scrubber, WITHHELD, without_secrets, without_secrets_before};
 pub use survey::Survey;
 pub use tail::Tail;
 pub use verdict::{Blocked, Blocks, Found, MISFIT, Marks, Questions, Subject, Verdict};

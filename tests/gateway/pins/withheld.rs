@@ -415,7 +415,7 @@ async fn what_is_shown_of_a_definition_has_no_credential_in_it() {
     notes.announce("tools").await;
     state.unapproved(3).await;
     let diff = state.usher(&["diff"]);
-    let same = "    - use [redacted:aws_access_key_id]\n    + use [redacted:aws_access_key_id]\n    differs in a credential alone, which is not shown\n";
+    let same = "    - use [redacted:aws_access_key_id]\n    + use [redacted:aws_access_key_id]\n    differs within what is not shown\n";
     assert!(diff.contains(same), "{diff}");
     let shown = "    - plain\n    + now [redacted:own_credential]\\u{200b} <script>\n\n";
     assert!(diff.contains(shown), "{diff}");
