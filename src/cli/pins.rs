@@ -10,7 +10,7 @@ use crate::{
     catalog::is_hidden,
     config::Plan,
     findings::Findings,
-    json::{Json, Kind},
+    json::{Json, Kind, Node},
     pins::{Difference, Pin, Record, State, Store, StoreError, differences},
     protocol::{UpstreamId, meta},
     sanitize::{OwnCredentials, Sanitizer, Scrubber, WITHHELD},
@@ -137,6 +137,12 @@ enum Shown {
     Alike,
     /// Nothing of one of them at least: nobody knows what is in it.
     Withheld,
+}
+
+/// A definition, and what is shown of it.
+struct Whole<'a> {
+    text: &'a Json,
+    clean: Json,
 }
 
 fn shown(args: &Args, show: fn(&[Row<'_>])) -> Ended {
@@ -325,8 +331,15 @@ impl Row<'_> {
 
     /// The same of how it differs, as [`changes`] has it.
     fn changes(&self) -> Option<Vec<Change>> {
-        let changes = changes(self.pin)?.into_iter();
-        Some(changes.map(|change| self.clean.change(change)).collect())
+        let changes = changes(self.pin)?;
+        if changes.is_empty() {
+            return Some(Vec::new());
+        }
+        let (before, after) = self.pin.texts();
+        let wholes = [before, after].map(|text| self.clean.whole(text?));
+        let wholes = wholes.each_ref().map(Option::as_ref);
+        let changes = changes.into_iter();
+        Some(changes.map(|it| self.clean.change(it, wholes)).collect())
     }
 }
 
@@ -348,22 +361,33 @@ impl Clean {
         clean.map_or_else(|| WITHHELD.to_owned(), |clean| clean.into_owned())
     }
 
-    fn change(&self, change: Difference) -> Change {
+    /// A definition with what is shown of it, where it can be told what is in it.
+    fn whole<'a>(&self, text: &'a Json) -> Option<Whole<'a>> {
+        let clean = self.0.without_credentials(text)?;
+        Some(Whole { text, clean })
+    }
+
+    /// By what stands beside it in the `wholes` before and after a secret is known, too.
+    fn change(&self, change: Difference, wholes: [Option<&Whole<'_>>; 2]) -> Change {
         let Difference {
             path,
             before,
             after,
         } = change;
         let last = path.rsplit('/').next().unwrap_or_default();
-        // With what it is called: some are known for secrets by that alone.
-        let clean = |value: &Json| {
+        // Where nobody knows of the whole, with what it is called: some are known for secrets by that alone.
+        let alone = |value: &Json| {
             let named = meta::object_of(&[(last, value.clone())]);
             let named = self.0.without_credentials(&named)?;
             let member = named.root().members().next()?;
             Some(named.slice(member.value).detached())
         };
-        let before = before.as_ref().map(clean);
-        let after = after.as_ref().map(clean);
+        let clean = |value: &Json, whole: Option<&Whole<'_>>| {
+            let inside = whole.and_then(|whole| whole.at(&path));
+            inside.or_else(|| alone(value))
+        };
+        let before = before.as_ref().map(|value| clean(value, wholes[0]));
+        let after = after.as_ref().map(|value| clean(value, wholes[1]));
         let shown = match (&before, &after) {
             (Some(None), _) | (_, Some(None)) => Shown::Withheld,
             (Some(before), Some(after)) if before == after => Shown::Alike,
@@ -376,6 +400,29 @@ impl Clean {
             after: after.map(told),
             shown,
         }
+    }
+}
+
+impl Whole<'_> {
+    /// What is shown of what stands at a place. It is found by where it stands: names may be shown otherwise than they are.
+    fn at(&self, path: &str) -> Option<Json> {
+        let (mut text, mut clean): (Node<'_>, Node<'_>) = (self.text.root(), self.clean.root());
+        for step in path.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            (text, clean) = match text.kind() {
+                Kind::Object => {
+                    let mut both = text.members().zip(clean.members());
+                    let (text, clean) = both.find(|(text, _)| text.key == step)?;
+                    (text.value, clean.value)
+                }
+                Kind::Array => {
+                    let at = step.parse().ok()?;
+                    text.elements().zip(clean.elements()).nth(at)?
+                }
+                Kind::String | Kind::Number | Kind::Bool | Kind::Null => return None,
+            };
+        }
+        Some(self.clean.slice(clean).detached())
     }
 }
 
@@ -590,8 +637,10 @@ mod tests {
         own.hold(["P@ssw0rd!hunter22"]);
         let sanitizer = Sanitizer::standard(rules, Findings::unheard(), own);
         let clean = Clean(Scrubber::of(&sanitizer));
+        let wholes = [before, after].map(|text| clean.whole(text));
+        let wholes = wholes.each_ref().map(Option::as_ref);
         let all = differences(before, after).into_iter();
-        all.map(|it| clean.change(it)).collect()
+        all.map(|it| clean.change(it, wholes)).collect()
     }
 
     #[test]
@@ -625,6 +674,29 @@ mod tests {
         for shown in [&all[0].before, &all[0].after] {
             assert_eq!(shown.as_ref().unwrap().as_str(), "\"[withheld]\"");
         }
+    }
+
+    #[test]
+    fn of_what_differs_no_secret_is_shown_that_is_known_by_what_stands_beside_it() {
+        let env = |name: &str, value: &str| {
+            let value = format!(r#"{{"name":"DB_PASSWORD","value":"{value}"}}"#);
+            json(&format!(r#"{{"{name}":[{value}],"b/~":"{name}"}}"#))
+        };
+        let before = env("P@ssw0rd!hunter22", "x8Kd-20qpL_zz7Wd");
+        let after = env("P@ssw0rd!hunter22", "y5Rf-31wmN_aa9Qe");
+        let [one] = &changes(Rules::default(), &before, &after)[..] else {
+            panic!("one place")
+        };
+        let shown = [&one.before, &one.after].map(|json| json.as_ref().unwrap().as_str());
+        assert!(
+            shown.iter().all(|shown| shown.contains("[redacted:")),
+            "{shown:?}"
+        );
+        assert_eq!(one.path, "/[redacted:own_credential]/0/value");
+        let other = json(r#"{"a":1,"b/~":"now"}"#);
+        let all = changes(Rules::default(), &json(r#"{"a":1,"b/~":"then"}"#), &other);
+        let after = all[0].after.as_ref().unwrap();
+        assert_eq!((all.len(), after.as_str()), (1, "\"now\""));
     }
 
     #[test]

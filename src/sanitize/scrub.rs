@@ -46,7 +46,7 @@ impl Scrubber {
     /// an attempt on the model above all. Of a text in which that splits a credential they see labels in its place. `None` where
     /// what is in it cannot be told.
     pub fn without_credentials(&self, value: &Json) -> Option<Json> {
-        let credentials = [Class::Own, Class::Secret];
+        let credentials = [Class::Own, Class::Secret, Class::WeakSecret];
         let credentials = acting(&credentials, Action::Redact);
         // What hides is all that goes first: what the operator's own rules match is a credential here.
         let rules = Rules {
@@ -386,10 +386,20 @@ mod tests {
     }
 
     #[test]
-    fn who_judges_a_definition_sees_nothing_of_what_is_no_value_without_what_hides() {
-        let value = Bytes::from_static(br#"{"a":1,"a\u200b":2}"#);
-        let value = Json::parse(value, &Limits::KNOWN).unwrap();
-        assert_eq!(scrubber(Rules::default()).without_credentials(&value), None);
+    fn who_judges_a_definition_sees_no_secret_that_is_known_by_what_stands_beside_it() {
+        let scrubber = scrubber(Rules::default());
+        let shown = |value: &'static str| {
+            let value = Json::parse(Bytes::from_static(value.as_bytes()), &Limits::KNOWN);
+            scrubber.without_credentials(&value.unwrap())
+        };
+        let weak = r#"{"env":{"DB_PASSWORD":"x8Kd-20qpL_zz7Wd"},"a\u200bb":"x\u200by"}"#;
+        let kept = shown(weak).unwrap();
+        assert!(!kept.as_str().contains("x8Kd"), "{}", kept.as_str());
+        assert!(kept.as_str().ends_with(r#","a\u200bb":"x\u200by"}"#));
+        let plain = r#"{"name":"login","inputSchema":{"type":"object","properties":{"password":{"type":"string","description":"Your password"},"token":{"type":"string"}},"required":["password","token"]}}"#;
+        assert_eq!(shown(plain).unwrap().as_str(), plain);
+        // What is one without what hides in it, as no value is, nobody knows.
+        assert_eq!(shown(r#"{"a":1,"a\u200b":2}"#), None);
     }
 
     /// SECURITY AUD-8
