@@ -22,10 +22,11 @@ pub type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Resolves every reference in `tree`; what cannot be resolved is reported and left as it stands.
+/// Resolves every reference in `tree`; what cannot be resolved is reported and left as it stands. What was brought by one is not
+/// looked at again.
 pub(super) fn resolve(tree: &mut Node, base: &Path, vars: Vars<'_>, findings: &mut Findings) {
     tree.each_scalar(&mut Vec::new(), &mut |path, place, scalar| {
-        if scalar.text.contains("${") {
+        if scalar.origin == Origin::Written && scalar.text.contains("${") {
             match expand(&scalar.text, base, vars) {
                 Ok(resolved) => *scalar = resolved,
                 Err((message, hint)) => {

@@ -6,11 +6,17 @@ use std::{
     path::Path,
 };
 
-use super::servers::{Mode, Server, Translation};
-use crate::config::tree::{Entry, Node, Value};
+use zeroize::Zeroizing;
 
-/// The most bytes of one that are read.
-const MAX_BYTES: u64 = 1 << 20;
+use super::servers::{Mode, Server, Translation};
+use crate::config::{
+    loaded::SET,
+    problem::Place,
+    tree::{Entry, Node, Origin, Scalar, Value},
+};
+
+/// The most bytes of one that are read, and that its values have.
+const MAX_BYTES: usize = 1 << 20;
 
 impl Translation<'_> {
     /// The environment of a program with the variables of its file, where it has one; those beside the file count more. Secrets or
@@ -46,13 +52,17 @@ impl Translation<'_> {
             if members.iter().any(|member| member.key == name) {
                 continue;
             }
-            let value = self.text(&value, server);
-            let value = self.hidden(&value, &name, "envFile", server);
+            let place = entry.node.place;
+            let node = match self.mode {
+                Mode::Serve => literal(place, value),
+                Mode::Import if value.is_empty() => Node::text(place, value),
+                Mode::Import => Node::text(place, self.referred(&value, &name, "envFile", server)),
+            };
             names.push(format!("`{name}`"));
             members.push(Entry {
                 key: name,
                 key_place: entry.key_place,
-                node: Node::text(entry.node.place, value),
+                node,
             });
         }
         self.not_read_again(&names, server);
@@ -75,28 +85,60 @@ impl Translation<'_> {
     }
 }
 
+/// A value as it is: what looks like a reference in it is none of ours.
+fn literal(place: Place, text: String) -> Node {
+    Node {
+        place,
+        value: Value::Scalar(Scalar {
+            text: Zeroizing::new(text),
+            plain: false,
+            origin: Origin::Referenced {
+                exposed: None,
+                written: SET.to_owned(),
+            },
+        }),
+    }
+}
+
 /// The variables that the file at `path` sets, each once, with the values that count; what is no assignment is left out, as those
 /// programs leave it out.
 ///
 /// # Errors
-/// When it cannot be read, or holds more than 1 MiB.
+/// When it cannot be read, or holds more than 1 MiB, as it is or with its variables in the place of their names.
 pub(super) fn variables(path: &Path) -> io::Result<Vec<(String, String)>> {
     let mut text = String::new();
     let taken = File::open(path)?
-        .take(MAX_BYTES + 1)
+        .take(MAX_BYTES as u64 + 1)
         .read_to_string(&mut text)?;
-    if taken as u64 > MAX_BYTES {
-        return Err(io::Error::other("it holds more than 1 MiB"));
+    if taken > MAX_BYTES {
+        return Err(too_much());
     }
     let mut all: Vec<(String, String)> = Vec::new();
+    let mut room = MAX_BYTES;
     for (name, value) in text.lines().filter_map(assignment) {
-        all.retain(|(other, _)| *other != name);
-        all.push((name, value));
+        let value = value.read(&all, room).ok_or_else(too_much)?;
+        room = room.saturating_sub(value.len());
+        all.retain(|(other, _)| other != name);
+        all.push((name.to_owned(), value));
     }
     Ok(all)
 }
 
-fn assignment(line: &str) -> Option<(String, String)> {
+fn too_much() -> io::Error {
+    io::Error::other("it holds more than 1 MiB")
+}
+
+/// A value as it stands in the file, without its quotes or the comment behind it.
+enum Assigned<'t> {
+    /// In single quotes: every character is itself.
+    Single(&'t str),
+    /// In double quotes.
+    Double(&'t str),
+    /// In none.
+    Bare(&'t str),
+}
+
+fn assignment(line: &str) -> Option<(&str, Assigned<'_>)> {
     let line = line.trim();
     let line = line.strip_prefix("export ").unwrap_or(line);
     let (name, value) = line.split_once('=')?;
@@ -105,23 +147,54 @@ fn assignment(line: &str) -> Option<(String, String)> {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
-    is_name.then(|| (name.to_owned(), unquoted(value.trim())))
+    is_name.then(|| (name, Assigned::of(value.trim())))
 }
 
-/// A value as it counts: without its quotes, or else without the comment behind it.
-fn unquoted(value: &str) -> String {
-    let within = |quote: char| {
-        let (inside, _) = value.strip_prefix(quote)?.split_once(quote)?;
-        Some(inside)
-    };
-    if let Some(inside) = within('"') {
-        return inside.replace("\\n", "\n");
+impl<'t> Assigned<'t> {
+    fn of(value: &'t str) -> Self {
+        let within = |quote: char| {
+            let (inside, _) = value.strip_prefix(quote)?.split_once(quote)?;
+            Some(inside)
+        };
+        if let Some(inside) = within('"') {
+            return Self::Double(inside);
+        }
+        if let Some(inside) = within('\'') {
+            return Self::Single(inside);
+        }
+        let value = value.split_once(" #").map_or(value, |(value, _)| value);
+        Self::Bare(value.trim_end())
     }
-    if let Some(inside) = within('\'') {
-        return inside.to_owned();
+
+    /// As it counts, with the variables before it; `None` where that has more bytes than this.
+    fn read(&self, before: &[(String, String)], room: usize) -> Option<String> {
+        match self {
+            Self::Single(text) => Some((*text).to_owned()),
+            Self::Double(text) => filled(&text.replace("\\n", "\n"), before, room),
+            Self::Bare(text) => filled(text, before, room),
+        }
     }
-    let value = value.split_once(" #").map_or(value, |(value, _)| value);
-    value.trim_end().to_owned()
+}
+
+/// `text` with a variable before it in the place of each `${NAME}` that is one; every other `${` is text.
+fn filled(text: &str, before: &[(String, String)], room: usize) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((head, after)) = rest.split_once("${") {
+        out.push_str(head);
+        let known = after.split_once('}').and_then(|(name, tail)| {
+            let (_, value) = before.iter().find(|(other, _)| other == name)?;
+            Some((value.as_str(), tail))
+        });
+        let (value, tail) = known.unwrap_or(("${", after));
+        out.push_str(value);
+        rest = tail;
+        if out.len() > room {
+            return None;
+        }
+    }
+    out.push_str(rest);
+    (out.len() <= room).then_some(out)
 }
 
 #[cfg(test)]
@@ -145,5 +218,15 @@ mod tests {
             [("FOO", "b c"), ("TOKEN", "x#y"), ("A", "2"), ("E", "")]
         );
         assert!(variables(directory.path()).is_err());
+
+        // Each line has twice what the one before it has.
+        let mut text = "A0=0123456789abcdef\n".to_owned();
+        for line in 1..40 {
+            let before = line - 1;
+            text += &format!("A{line}=${{A{before}}}${{A{before}}}\n");
+        }
+        std::fs::write(&file, text).unwrap();
+        let error = variables(&file).unwrap_err();
+        assert_eq!(error.to_string(), "it holds more than 1 MiB");
     }
 }

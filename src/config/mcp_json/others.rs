@@ -151,3 +151,42 @@ fn the_variables_of_a_file_beside_it_are_imported_as_references_and_served_as_th
     );
     assert_eq!(notes.len(), 1, "{notes:?}");
 }
+
+/// The file itself may look like a reference, and is none: what stands in it is meant for a program.
+#[test]
+fn what_looks_like_a_reference_in_a_file_of_variables_is_its_text_or_of_that_file() {
+    let files = Files::new();
+    files.add(
+        ".env",
+        "HOST=db\nURL=postgres://u:pwMARKER@${HOST}/x\nPASSWORD=ab${cdMARKER\nTOKEN=${env:TOKEN}MARKER\nKEY='${HOST}MARKER'\n\
+         HEADER=Bearer headerMARKER\nLATE=\"${LATER}MARKER\"\nLATER=1\n",
+    );
+    let path = files.add(
+        "mcp.json",
+        r#"{"mcpServers":{"a":{"command":"x","envFile":".env"}}}"#,
+    );
+    let (plan, _) = load_mcp_json(&path, &vars).expect("loads");
+    let Endpoint::Stdio(stdio) = endpoint(&plan, "a") else {
+        panic!("a program");
+    };
+    for (name, value) in [
+        ("HOST", "db"),
+        ("URL", "postgres://u:pwMARKER@db/x"),
+        ("PASSWORD", "ab${cdMARKER"),
+        ("TOKEN", "${env:TOKEN}MARKER"),
+        ("KEY", "${HOST}MARKER"),
+        ("HEADER", "Bearer headerMARKER"),
+        ("LATE", "${LATER}MARKER"),
+    ] {
+        assert_eq!(stdio.env[name].expose_secret(), value, "{name}");
+    }
+
+    let import = imported(&files, &["mcp.json"]);
+    assert!(!import.yaml.contains("MARKER"), "{}", import.yaml);
+    for export in ["URL", "PASSWORD", "TOKEN", "KEY", "HEADER", "LATE"] {
+        // The whole of it: that file is what is exported as a rule.
+        let line = format!("      {export}: \"${{env:{export}}}\"\n");
+        assert!(import.yaml.contains(&line), "{export}: {}", import.yaml);
+    }
+    assert!(import.exports.iter().all(|export| !export.present));
+}

@@ -511,6 +511,17 @@ impl<'v> Translation<'v> {
             }
             _ => (String::new(), value),
         };
+        scheme + &self.referred(secret, about, part, server)
+    }
+
+    /// A reference to a variable that stands for this.
+    pub(super) fn referred(
+        &mut self,
+        secret: &str,
+        about: &str,
+        part: &str,
+        server: &Server<'_>,
+    ) -> String {
         let about = if about.eq_ignore_ascii_case("authorization") {
             "token"
         } else {
@@ -538,7 +549,7 @@ impl<'v> Translation<'v> {
         );
         // What the environment has under that name may be something else.
         self.export(&name, from, false);
-        format!("{scheme}${{env:{name}}}")
+        format!("${{env:{name}}}")
     }
 
     /// Says that a header stands in the file as it is: nobody but its owner knows whether it is a secret after all.
