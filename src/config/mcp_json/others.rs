@@ -190,3 +190,59 @@ fn what_looks_like_a_reference_in_a_file_of_variables_is_its_text_or_of_that_fil
     }
     assert!(import.exports.iter().all(|export| !export.present));
 }
+
+#[test]
+fn what_is_in_a_projects_file_and_elsewhere_is_taken_once_unless_its_project_is_what_it_is_about() {
+    let files = Files::new();
+    for folder in ["p", "q", "p/dist"] {
+        std::fs::create_dir(files.path(folder)).unwrap();
+    }
+    files.add("p/dist/main.js", "");
+    let servers = r#"{"mcpServers":{"files":{"command":"npx","args":["-y","@scope/files"]},"own":{"command":"node","args":["dist/main.js"]},
+                      "here":{"command":"./server"}}}"#;
+    for name in ["p/.mcp.json", "q/.mcp.json", "mcp.json"] {
+        files.add(name, servers);
+    }
+    for (names, keys) in [
+        (
+            &["p/.mcp.json", "mcp.json"][..],
+            &["files", "own", "here", "own-2", "here-2"][..],
+        ),
+        (
+            &["mcp.json", "p/.mcp.json"],
+            &["files", "own", "here", "own-2", "here-2"],
+        ),
+        // Which of two projects it is for is known of neither.
+        (
+            &["p/.mcp.json", "q/.mcp.json"],
+            &["files", "own", "here", "files-2", "own-2", "here-2"],
+        ),
+        (&["p/.mcp.json", "p/.mcp.json"], &["files", "own", "here"]),
+    ] {
+        let import = imported(&files, names);
+        files.add("usher.yaml", &import.yaml);
+        let plan = files.plan();
+        let taken: Vec<&str> = plan.upstreams.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(taken, keys, "{names:?}");
+    }
+}
+
+#[test]
+fn somebodys_own_directory_is_that_however_it_is_written() {
+    let files = Files::new();
+    for folder in [".cursor", "sub"] {
+        std::fs::create_dir(files.path(folder)).unwrap();
+    }
+    files.add(
+        ".cursor/mcp.json",
+        r#"{"mcpServers":{"a":{"command":"x"}}}"#,
+    );
+    let home = files.path("").display().to_string();
+    let at_home = |name: &str| (name == "HOME").then(|| home.clone());
+    let path = files.path("sub/../.cursor/mcp.json");
+    let (plan, _) = load_mcp_json(&path, &at_home).unwrap();
+    let Endpoint::Stdio(stdio) = endpoint(&plan, "a") else {
+        panic!("a program");
+    };
+    assert_eq!(stdio.cwd, None);
+}

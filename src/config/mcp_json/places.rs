@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{Vars, reference::directory_of};
+use crate::config::{
+    Vars,
+    reference::{directory_of, identity},
+    tree::Node,
+};
 
 /// The folder that `${workspaceFolder}` means: where the file's own dot folder lies, else where the file lies.
 pub(super) fn workspace_of(path: &Path) -> PathBuf {
@@ -25,8 +29,29 @@ pub(super) fn project_of(path: &Path, vars: Vars<'_>) -> Option<PathBuf> {
         _ => false,
     };
     let project = of_project.then(|| workspace_of(&path))?;
-    let home = vars("HOME").map(PathBuf::from);
-    (home.as_ref() != Some(&project)).then_some(project)
+    let home = vars("HOME").map(|home| identity(Path::new(&home)));
+    // `../.cursor/mcp.json` may be of it as well.
+    (home != Some(identity(&project))).then_some(project)
+}
+
+/// Whether a program or what it is told is to be found from where it starts, which is this directory.
+pub(super) fn relative(node: &Node, directory: &Path) -> bool {
+    let words = ["command", "args"]
+        .into_iter()
+        .filter_map(|key| node.member(key));
+    let mut words = words.flat_map(|word| std::iter::once(word).chain(word.items()));
+    let from_here = |word: &Node| {
+        let word = word.as_text().unwrap_or_default();
+        let is_there = || {
+            let path = Path::new(word);
+            !word.is_empty() && path.is_relative() && directory.join(path).exists()
+        };
+        matches!(word, "." | "..")
+            || word.starts_with("./")
+            || word.starts_with("../")
+            || is_there()
+    };
+    words.any(from_here)
 }
 
 /// Whether it is where some programs keep what is of a project.

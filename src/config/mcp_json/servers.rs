@@ -1,7 +1,7 @@
 //! Server by server: the shape of other programs' entries into the shape of ours.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{
     Export,
-    places::{project_of, workspace_of},
+    places::{project_of, relative, workspace_of},
     text::{Met, Surroundings, translate, variable_name},
     write,
 };
@@ -37,8 +37,10 @@ pub(super) enum Mode {
 /// A translation in progress.
 pub(super) struct Translation<'v> {
     pub(super) mode: Mode,
-    vars: Vars<'v>,
+    pub(super) vars: Vars<'v>,
     upstreams: Vec<Entry>,
+    /// The keys of those that start in a project because they are of its file, and for no other reason that is known.
+    placed: HashSet<String>,
     /// Which secret each new variable stands for.
     named: HashMap<String, String>,
     pub(super) exports: Vec<Export>,
@@ -79,19 +81,6 @@ const SILENT: [&str; 18] = [
     "version",
 ];
 
-/// Whether a program or what it is told is to be found from where it starts.
-fn relative(node: &Node) -> bool {
-    let words = ["command", "args"]
-        .into_iter()
-        .filter_map(|key| node.member(key));
-    let mut words = words.flat_map(|word| std::iter::once(word).chain(word.items()));
-    let from_here = |word: &Node| {
-        let word = word.as_text().unwrap_or_default();
-        matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../")
-    };
-    words.any(from_here)
-}
-
 /// The servers that Claude Code keeps for one directory each, with that directory.
 fn projects(root: &Node) -> Vec<(&str, &Entry)> {
     let mut all = Vec::new();
@@ -110,6 +99,7 @@ impl<'v> Translation<'v> {
             mode,
             vars,
             upstreams: Vec::new(),
+            placed: HashSet::new(),
             named: HashMap::new(),
             exports: Vec::new(),
             notes: Vec::new(),
@@ -178,7 +168,7 @@ impl<'v> Translation<'v> {
                     self.notes
                         .push(format!("`{}` is of the project {project}", entry.key));
                     let directory = PathBuf::from(project);
-                    let starts_in = relative(&entry.node).then(|| directory.clone());
+                    let starts_in = relative(&entry.node, &directory).then(|| directory.clone());
                     let server = server(&entry.key, directory, starts_in);
                     self.server(entry, server, findings);
                 }
@@ -211,6 +201,7 @@ impl<'v> Translation<'v> {
             return;
         }
         let mut members = Vec::new();
+        let mut placed = false;
         let env = self.env(node, &mut server);
         if let Some(entry) = command {
             members.push(self.command(entry, node, &server));
@@ -218,6 +209,7 @@ impl<'v> Translation<'v> {
             if let Some(cwd) = node.entry("cwd") {
                 members.push(self.cwd(cwd, &server));
             } else if let Some(directory) = &server.starts_in {
+                placed = !relative(node, directory);
                 members.push(Entry {
                     key: "cwd".into(),
                     key_place: entry.key_place,
@@ -238,7 +230,7 @@ impl<'v> Translation<'v> {
                 self.without_counterpart(&other.key, &server);
             }
         }
-        self.keep(entry, Node::map(node.place, members));
+        self.keep(entry, Node::map(node.place, members), placed);
     }
 
     pub(super) fn without_counterpart(&mut self, key: &str, server: &Server<'_>) {
@@ -248,13 +240,18 @@ impl<'v> Translation<'v> {
         ));
     }
 
-    /// Adds an upstream under a key of our grammar that is still free; the very same one is not added again.
-    fn keep(&mut self, entry: &Entry, node: Node) {
+    /// Adds an upstream under a key of our grammar that is still free; the very same one is not added again, nor one that only
+    /// starts elsewhere since one of the two is `placed`.
+    fn keep(&mut self, entry: &Entry, node: Node, placed: bool) {
         let slug = slug(&entry.key);
         let mut key = slug.clone();
         let mut number = 2;
         while let Some(other) = self.upstreams.iter().find(|other| other.key == key) {
-            if write::block(&other.node) == write::block(&node) {
+            let (old, new) = (write::block(&other.node), write::block(&node));
+            if old == new
+                || (placed && old == write::block_without(&node, "cwd"))
+                || (self.placed.contains(&key) && write::block_without(&other.node, "cwd") == new)
+            {
                 self.notes
                     .push(format!("`{}` is there twice and was taken once", entry.key));
                 return;
@@ -274,6 +271,9 @@ impl<'v> Translation<'v> {
             ));
         } else if key != entry.key {
             self.notes.push(format!("`{}` is `{key}` here", entry.key));
+        }
+        if placed {
+            self.placed.insert(key.clone());
         }
         self.upstreams.push(Entry {
             key,

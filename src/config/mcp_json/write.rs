@@ -30,6 +30,13 @@ pub(super) fn block(node: &Node) -> String {
     out
 }
 
+/// The same of a mapping without the member of this name.
+pub(super) fn block_without(node: &Node, name: &str) -> String {
+    let mut entries = node.entries().to_vec();
+    entries.retain(|entry| entry.key != name);
+    block(&Node::map(node.place, entries))
+}
+
 fn put(node: &Node, depth: usize, out: &mut String) {
     for entry in node.entries() {
         out.push_str(&"  ".repeat(depth));
