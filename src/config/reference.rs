@@ -38,6 +38,11 @@ pub(super) fn resolve(tree: &mut Node, base: &Path, vars: Vars<'_>, findings: &m
     });
 }
 
+/// `text` as it will be with its references resolved, if they can be.
+pub(super) fn resolved(text: &str, base: &Path, vars: Vars<'_>) -> Option<Zeroizing<String>> {
+    expand(text, base, vars).ok().map(|scalar| scalar.text)
+}
+
 /// Every reference of a text, `env` or `file` and its argument.
 pub(super) fn mentions(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();

@@ -246,3 +246,38 @@ fn somebodys_own_directory_is_that_however_it_is_written() {
     };
     assert_eq!(stdio.cwd, None);
 }
+
+#[test]
+fn a_directory_that_a_variable_names_counts_from_where_one_that_is_written_does() {
+    let files = Files::new();
+    for folder in [".vscode", "sub"] {
+        std::fs::create_dir(files.path(folder)).unwrap();
+    }
+    let path = files.add(
+        ".vscode/mcp.json",
+        r#"{"servers":{"a":{"command":"x","cwd":"${env:SUB}"}}}"#,
+    );
+    let sub = files.path("sub");
+    let whole = sub.display().to_string();
+    let joined = format!("cwd: \"{}/${{env:SUB}}\"", files.path("").display());
+    let joined = joined.replace("//", "/");
+    for (set, written) in [
+        (Some("sub"), &*joined),
+        (Some(&*whole), "cwd: \"${env:SUB}\""),
+        (None, &joined),
+    ] {
+        let vars = |name: &str| set.filter(|_| name == "SUB").map(str::to_owned);
+        let import = import(std::slice::from_ref(&path), &vars).expect("imports");
+        assert!(import.yaml.contains(written), "{set:?}: {}", import.yaml);
+        let told = "`a.cwd` counts from ";
+        let told = import.notes.iter().any(|note| note.starts_with(told));
+        assert_eq!(told, set.is_none(), "{:?}", import.notes);
+        if set.is_some() {
+            let (plan, _) = load_mcp_json(&path, &vars).expect("loads");
+            let Endpoint::Stdio(stdio) = endpoint(&plan, "a") else {
+                panic!("a program");
+            };
+            assert_eq!(stdio.cwd.as_ref(), Some(&sub), "{set:?}");
+        }
+    }
+}

@@ -51,7 +51,7 @@ pub(super) struct Translation<'v> {
 pub(super) struct Server<'s> {
     /// How the file calls it.
     pub(super) name: &'s str,
-    file: &'s Path,
+    pub(super) file: &'s Path,
     pub(super) workspace: PathBuf,
     own: BTreeMap<String, String>,
     inputs: &'s [Node],
@@ -570,19 +570,6 @@ impl<'v> Translation<'v> {
         );
         if self.mode == Mode::Import && !self.notes.contains(&note) {
             self.notes.push(note);
-        }
-    }
-
-    /// Counted from where its program would count it from.
-    fn cwd(&mut self, entry: &Entry, server: &Server<'_>) -> Entry {
-        let mut node = self.node(&entry.node, server);
-        if let Some(text) = node.as_text().filter(|text| !text.starts_with("${")) {
-            let directory = server.workspace.join(text);
-            node = Node::text(node.place, directory.display().to_string());
-        }
-        Entry {
-            node,
-            ..entry.clone()
         }
     }
 
