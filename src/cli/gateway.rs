@@ -27,7 +27,7 @@ use crate::{
 
 /// How long upstreams may take, beside the start of their programs, until a one-off command goes on without them.
 const SETTLE: Duration = Duration::from_secs(30);
-/// How much longer than its start may take a program is waited for: then it is known why it did not come.
+/// How much longer than its starts may take a program is waited for: then it is known why it did not come.
 const TOLD: Duration = Duration::from_secs(5);
 /// How long upstreams are waited for that cannot have what is asked for, once those that can have are known: what they offer may
 /// be what was meant.
@@ -294,9 +294,10 @@ async fn settled(app: &App, to: To<'_>) -> Vec<UpstreamStatus> {
     }
 }
 
-/// How long upstreams are waited for, where the slowest program may take so long to start.
+/// How long upstreams are waited for, where the slowest program may take so long to start. One that ends when it is asked is
+/// started once more, and has that time again.
 fn patience(start: Duration) -> Duration {
-    start.saturating_add(TOLD).max(SETTLE)
+    start.saturating_mul(2).saturating_add(TOLD).max(SETTLE)
 }
 
 /// An upstream of which nothing is known yet has not gone wrong, and is not there.
@@ -382,7 +383,8 @@ mod tests {
     #[test]
     fn a_program_is_waited_for_until_it_is_known_why_it_did_not_start() {
         let start = Timeouts::default().start;
-        assert!(patience(start) > start);
+        // One that ends when it is asked is started a second time.
+        assert!(patience(start) > 2 * start);
         assert_eq!(patience(Duration::ZERO), SETTLE);
     }
 
