@@ -281,17 +281,15 @@ impl Own {
 /// asked for, those alone are waited for that could have it.
 async fn settled(app: &App, to: To<'_>) -> Vec<UpstreamStatus> {
     let patience = patience(app.slowest_start());
-    match to {
-        To::Look => {
-            let mut statuses = app.settled(patience).await;
-            statuses.iter_mut().for_each(under_way);
-            statuses
-        }
+    let mut statuses = match to {
+        To::Look => app.settled(patience).await,
         To::Ask(kind, asked) => {
             app.settled_for(kind, asked, patience).await;
             app.settled(MEANT).await
         }
-    }
+    };
+    statuses.iter_mut().for_each(under_way);
+    statuses
 }
 
 /// How long upstreams are waited for, where the slowest program may take so long to start. One that ends when it is asked is
