@@ -1,8 +1,8 @@
 //! The command line: what can be said, and which file does it.
 //!
 //! Guarantees: exit code 0 when all is well, 1 when what was asked for failed, 2 for usage or configuration, 130 and 143 for
-//! what SIGINT or SIGTERM ended; results on stdout, everything else on stderr; colours on terminals only. Each command is one
-//! file.
+//! a one-off command that SIGINT or SIGTERM ended; results on stdout, everything else on stderr; colours on terminals only. Each
+//! command is one file.
 
 mod audit;
 mod call;
@@ -55,8 +55,8 @@ Examples:
   usher serve --mcp-json ~/.cursor/mcp.json the servers of an existing file behind one endpoint
   usher init && usher check && usher serve  a configuration of your own
 
-Exit codes: 0 fine, 1 what was asked for failed, 2 usage or configuration; 130 and 143 where SIGINT or SIGTERM ended it, with the
-servers that it had started";
+Exit codes: 0 fine, 1 what was asked for failed, 2 usage or configuration; 130 and 143 where SIGINT or SIGTERM ended a one-off
+command, with the servers that it had started";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -4,7 +4,7 @@ use std::{collections::HashMap, io, pin::pin, sync::Arc, time::Duration};
 
 use clap::Args as ClapArgs;
 use secrecy::ExposeSecret;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
     Ended,
@@ -161,13 +161,14 @@ pub(super) async fn serve(
         } => {}
     }
     logs::say("stopping: what is in flight is finished first");
-    end(&app, tasks, &mut stop).await
+    end(&app, tasks, &mut stop, std::future::ready(())).await
 }
 
-/// Ends it: in an orderly way, or where a second signal comes, at once. Then too, whatever was begun has its answer and its record
-/// before the log is closed (SECURITY 8).
-async fn end(app: &App, tasks: Tasks, stop: &mut Stop) -> Ended {
+/// Ends it, once this is done: in an orderly way, or where a second signal comes, at once. Then too, whatever was begun has its
+/// answer and its record before the log is closed (SECURITY 8).
+async fn end(app: &App, tasks: Tasks, stop: &mut Stop, first: impl Future<Output = ()>) -> Ended {
     let ending = async {
+        first.await;
         app.clone().shutdown().await;
         tokio::select! {
             () = tasks.finish() => {}
@@ -301,13 +302,18 @@ pub(super) async fn stdio(source: &Source) -> Ended {
             }
         },
         () = stop.asked() => {
-            app.drain();
-            if timeout(DRAIN, speak.as_mut()).await.is_err() {
+            let last_words = async {
+                app.drain();
+                tokio::select! {
+                    _ = speak.as_mut() => return,
+                    () = sleep(DRAIN) => {}
+                    () = app.hurried() => {}
+                }
                 app.conclude();
                 // A client that does not read is not waited for.
                 drop(timeout(LAST_WORDS, speak).await);
-            }
-            Ended::Well
+            };
+            return end(&app, tasks, &mut stop, last_words).await;
         }
     };
     app.shutdown().await;

@@ -11,7 +11,9 @@ Examples:
   usher stdio -c usher.yaml
   claude mcp add usher -- usher stdio -c /path/to/usher.yaml
 
-Ends when stdin does. Logs go to stderr.")]
+Ends when stdin does. Logs go to stderr.
+SIGTERM and SIGINT let what is in flight end, for 5 seconds, and it ends with exit code 0; a second one waits for no call,
+and it ends with exit code 1.")]
 pub(super) struct Args {
     #[command(flatten)]
     source: Source,

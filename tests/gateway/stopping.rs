@@ -2,6 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -19,6 +20,9 @@ use crate::{
 };
 
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}"#;
+
+/// A call on a pipe.
+const CALL: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"notes_t","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 /// A tool that tells this and then waits at the gate, and one that does not.
 fn gated(notes: Upstream, told: &[&str], gate: &Gate) -> Upstream {
@@ -79,11 +83,10 @@ async fn a_call_on_a_pipe_that_outlasts_the_drain_is_answered_with_why() {
     let notes = gated(Upstream::http(Revision::V2026_07_28), &[], &gate);
     let configuration = format!("upstreams: {{ notes: {{ {} }} }}\n", notes.place());
     let mut piped = Piped::start(&configuration).await;
-    let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"notes_t","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     piped
-        .until_listed(&call.replace("notes_t", "notes_u"))
+        .until_listed(&CALL.replace("notes_t", "notes_u"))
         .await;
-    piped.say(call).await;
+    piped.say(CALL).await;
     notes.until_heard("tools/call", 2).await;
     piped.terminate();
     let line = piped.hear().await;
@@ -96,6 +99,32 @@ async fn a_call_on_a_pipe_that_outlasts_the_drain_is_answered_with_why() {
         "{line}"
     );
     piped.end().await;
+}
+
+/// Two kinds of signal, since two of one kind may arrive as one.
+#[tokio::test]
+async fn a_second_signal_has_a_pipe_wait_for_no_call() {
+    let gate = Gate::new();
+    let notes = gated(Upstream::http(Revision::V2026_07_28), &[], &gate);
+    let configuration = format!("upstreams: {{ notes: {{ {} }} }}\n", notes.place());
+    let mut piped = Piped::start(&configuration).await;
+    piped
+        .until_listed(&CALL.replace("notes_t", "notes_u"))
+        .await;
+    piped.say(CALL).await;
+    notes.until_heard("tools/call", 2).await;
+    let began = Instant::now();
+    piped.signal(Signal::SIGTERM);
+    piped.signal(Signal::SIGINT);
+    let line = piped.hear().await;
+    assert!(
+        line.contains("shutting_down") && line.contains("\"id\":7"),
+        "{line}"
+    );
+    let ended = piped.ended().await;
+    let taken = began.elapsed();
+    assert!(taken < Duration::from_secs(4), "{taken:?}");
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
 }
 
 /// SECURITY 8: who is in more of a hurry than the drain does not leave calls without their second record.
@@ -130,7 +159,7 @@ async fn a_second_signal_cuts_calls_short_and_each_has_its_answer_and_its_record
     })
     .await;
     let id = nix::unistd::Pid::from_raw(usher.id().unwrap().try_into().unwrap());
-    let signal = || nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let signal = || nix::sys::signal::kill(id, Signal::SIGTERM).unwrap();
     let mut logged = BufReader::new(usher.stderr.take().unwrap()).lines();
     let stopping = async {
         notes.until_heard("tools/call", 1).await;

@@ -3,9 +3,10 @@
 use std::{
     io::Write as _,
     os::{fd::OwnedFd, unix::net::UnixStream},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
 };
 
+use nix::sys::signal::Signal;
 use tempfile::NamedTempFile;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, Lines},
@@ -100,9 +101,12 @@ impl Piped {
 
     /// Tells the program to stop, as a process supervisor does.
     pub(crate) fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id().unwrap()).unwrap();
-        let id = nix::unistd::Pid::from_raw(id);
-        nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), signal).unwrap();
     }
 
     /// Ends the input, and says what the program says until it ends by itself, in order.
@@ -128,6 +132,12 @@ impl Piped {
             .unwrap();
         let ended = within(PATIENCE, "the end of the program", self.child.wait()).await;
         ended.unwrap();
+    }
+
+    /// How the program ends by itself, though its input is open.
+    pub(crate) async fn ended(mut self) -> ExitStatus {
+        let ended = within(PATIENCE, "the end of the program", self.child.wait()).await;
+        ended.unwrap()
     }
 
     /// Goes away: the program must end by itself.
