@@ -238,9 +238,11 @@ fn put<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> Result<(), 
         })
 }
 
-/// Whether a start before has made its keys here. Those that sign may have been put here by somebody.
+/// Whether a start before was here, by what it made beside the key that signs, which somebody may have put here.
 pub(super) fn is_keyed(directory: &Path) -> bool {
-    directory.join(DIGEST).exists()
+    [DIGEST, PUBLIC]
+        .iter()
+        .any(|name| directory.join(name).exists())
 }
 
 /// Whether there are records below a directory.

@@ -135,7 +135,8 @@ pub fn run() -> ExitCode {
         }
     };
     let serves = matches!(cli.command, Command::Serve(_) | Command::Stdio(_));
-    if serves || matches!(cli.command, Command::Demo(_)) {
+    let stays = serves || matches!(cli.command, Command::Demo(_));
+    if stays {
         dump_no_core();
     }
     if let Err(error) = logs::start(cli.log.as_deref(), !serves) {
@@ -150,7 +151,7 @@ pub fn run() -> ExitCode {
             let ended = runtime.block_on(obey(cli.command));
             // A read of stdin that nobody waits for any more must not keep the process.
             match ended {
-                Ended::Failed if !serves => runtime.shutdown_background(),
+                Ended::Failed if !stays => runtime.shutdown_background(),
                 Ended::Well | Ended::Misused => runtime.shutdown_background(),
                 // There may be servers that were not given the time to end: they are killed when what runs them is dropped.
                 Ended::Failed | Ended::Interrupted | Ended::Terminated => {

@@ -182,7 +182,7 @@ async fn end(app: &App, tasks: Tasks, stop: &mut Stop, first: impl Future<Output
     }
     let calls = app.hurry();
     logs::say(&format!(
-        "stopping at once: a second signal came; calls in flight that are cut short: {calls}"
+        "stopping at once: a further signal came; calls in flight that are cut short: {calls}"
     ));
     tokio::select! {
         () = ending => {}
@@ -316,8 +316,8 @@ pub(super) async fn stdio(source: &Source) -> Ended {
             return end(&app, tasks, &mut stop, last_words).await;
         }
     };
-    app.shutdown().await;
-    tasks.finish().await;
+    // Hosts close stdin and then send signals, which are no failure of what was said until then.
+    end(&app, tasks, &mut stop, std::future::ready(())).await;
     ended
 }
 

@@ -184,7 +184,7 @@ fn labelled_where_split(value: &Json, seen: &Json, kept: &Json) -> Option<Json> 
 }
 
 /// What is kept of a text of which only `seen` is seen, with labels in the place of what hides; of that where something was taken out,
-/// they stand behind it.
+/// they stand behind it. Of what can be read nothing is told then that hides: a letter of it may be one of what was taken out.
 fn labelled(text: &str, seen: &str, kept: &str) -> String {
     let alike = |one: &mut dyn Iterator<Item = char>, other: &mut dyn Iterator<Item = char>| {
         let same = one.zip(other).take_while(|(one, other)| one == other);
@@ -214,7 +214,7 @@ fn labelled(text: &str, seen: &str, kept: &str) -> String {
         if is_seen {
             part.push(character);
             at += character.len_utf8();
-        } else {
+        } else if from == to || !character.is_alphanumeric() && !character.is_ascii_graphic() {
             // Writing to a string cannot fail.
             _ = write!(part, "<U+{:04X}>", u32::from(character));
         }
@@ -364,7 +364,11 @@ mod tests {
             ),
             (
                 "P@ss\u{1B}[2Jw0rd!hunter22",
-                "[redacted:own_credential]<U+001B><U+005B><U+0032><U+004A>",
+                "[redacted:own_credential]<U+001B>",
+            ),
+            (
+                "P@ss\u{1B}]0;w0rd!hunter22\u{7}w0rd!hunter22",
+                "[redacted:own_credential]<U+001B><U+0007>",
             ),
             (
                 "at \u{1B}]0;P@ss\u{200B}w0rd!hunter22\u{7} all",

@@ -132,6 +132,8 @@ pub(super) struct Slot {
     retired: CancellationToken,
     /// When its lists were to be read again because of it, in milliseconds since it began.
     rang: AtomicU64,
+    /// Whether they are to be read again when a minute is over since then.
+    owed: Arc<AtomicBool>,
     /// Whether its session is the gateway's own.
     service: bool,
     /// Whether its session is one caller's: a client's own, or those of somebody who is known by name.
@@ -168,6 +170,7 @@ impl Slot {
             used: AtomicU64::new(0),
             retired: CancellationToken::new(),
             rang: AtomicU64::new(u64::MAX),
+            owed: Arc::default(),
             service,
             of_one,
         })
@@ -294,9 +297,20 @@ impl Slot {
     pub(super) fn forget(&self, session: &Session) {
         session.gone.cancel();
         let (now, rang) = (self.now(), self.rang.load(Ordering::Relaxed));
-        if rang == u64::MAX || now.saturating_sub(rang) >= AGAIN {
+        if rang == u64::MAX || now >= rang.saturating_add(AGAIN) {
             self.rang.store(now, Ordering::Relaxed);
             session.line.changed(Lists::ALL);
+        } else if !self.owed.swap(true, Ordering::Relaxed) {
+            // The last of them counts most.
+            let due = rang.saturating_add(AGAIN);
+            self.rang.store(due, Ordering::Relaxed);
+            let (line, owed) = (Arc::clone(&session.line), Arc::clone(&self.owed));
+            let wait = Duration::from_millis(due - now);
+            session.line.terms.tasks.spawn(async move {
+                tokio::time::sleep(wait).await;
+                owed.store(false, Ordering::Relaxed);
+                line.changed(Lists::ALL);
+            });
         }
     }
 

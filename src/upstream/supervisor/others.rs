@@ -312,13 +312,11 @@ async fn who_is_refused_a_process_of_their_own_takes_nobody_elses_along() {
 /// PRODUCT 5, PROTOCOL D5, SECURITY CAT-6: as where it began anew, and there is no stream of its own on which to miss it.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_knows_no_session_any_more_is_asked_for_its_lists_again_and_once_for_all() {
-    let anew = Arc::new(AtomicBool::new(false));
-    let now = Arc::clone(&anew);
+    let starts = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&starts);
     let processes = serving(move |_, sent| {
-        let (session, tool) = match now.load(Ordering::SeqCst) {
-            true => ("new", "b"),
-            false => ("old", "a"),
-        };
+        let all = [("old", "a"), ("new", "b"), ("newest", "c")];
+        let (session, tool) = all[now.load(Ordering::SeqCst)];
         match sent.method.as_str() {
             "initialize" => Play::Session(session, greeting("2025-11-25")),
             "server/discover" | "notifications/initialized" => of_the_older_era(sent),
@@ -333,7 +331,7 @@ async fn a_server_that_knows_no_session_any_more_is_asked_for_its_lists_again_an
     for key in all {
         assert!(by(&upstream, key).await.is_ok());
     }
-    anew.store(true, Ordering::SeqCst);
+    starts.store(1, Ordering::SeqCst);
     for key in all {
         assert!(by(&upstream, key).await.is_err(), "{key} had a session");
     }
@@ -342,6 +340,14 @@ async fn a_server_that_knows_no_session_any_more_is_asked_for_its_lists_again_an
     assert_eq!(sink.last().tools.items[0].as_str(), r#"{"name":"b"}"#);
     let lists = processes.made()[0].sent_of("tools/list").len();
     assert!((3..=4).contains(&lists), "read, refused, read: {lists}");
+    // What begins anew again and again is not asked each time, and the last time it is.
+    assert!(by(&upstream, "ana").await.is_ok());
+    starts.store(2, Ordering::SeqCst);
+    assert!(by(&upstream, "ana").await.is_err());
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(sink.count(), 2);
+    sleep(Duration::from_secs(35)).await;
+    assert_eq!(sink.last().tools.items[0].as_str(), r#"{"name":"c"}"#);
 }
 
 /// PROTOCOL C4: it is asked again what it speaks, and as long as that is the same nothing ends.

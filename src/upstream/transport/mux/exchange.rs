@@ -125,6 +125,8 @@ pub(super) enum Pushed {
     Taken,
     /// There is no room for it.
     Full(Frame),
+    /// There never is: it was left out.
+    TooLarge,
     /// Nobody will read it.
     Over(Frame),
 }
@@ -145,7 +147,7 @@ impl Slot {
         } else if kind != Kind::Asked && bytes > HELD_BYTES {
             // It would never fit.
             reached(Bound::UpstreamUnread);
-            Pushed::Taken
+            Pushed::TooLarge
         } else if queue.fits(kind, bytes) {
             Self::put(queue, frame, bytes, kind);
             Pushed::Taken

@@ -74,8 +74,9 @@ impl Inbox {
                 match message {
                     Message::One(frame) => self.sort(frame, &text, cost).await,
                     Message::Batch(frames) => {
+                        let each = cost / frames.len().max(1);
                         for frame in frames {
-                            self.sort(frame, &text, cost).await?;
+                            self.sort(frame, &text, each).await?;
                         }
                         Ok(())
                     }
@@ -114,11 +115,11 @@ impl Inbox {
                     }
                     None => match listen_of(notification) {
                         Some(number) if self.listen(number, &frame, cost) => Ok(()),
-                        _ => self.pass_on(frame, text).await,
+                        _ => self.pass_on(frame, text, cost).await,
                     },
                 }
             }
-            Frame::Request(_) => self.pass_on(frame, text).await,
+            Frame::Request(_) => self.pass_on(frame, text, cost).await,
         }
     }
 
@@ -128,7 +129,7 @@ impl Inbox {
         let mut frame = frame;
         loop {
             frame = match slot.push(frame, cost) {
-                Pushed::Taken => return None,
+                Pushed::Taken | Pushed::TooLarge => return None,
                 Pushed::Over(frame) => return Some(frame),
                 Pushed::Full(frame) => frame,
             };
@@ -163,20 +164,25 @@ impl Inbox {
         true
     }
 
-    async fn pass_on(&mut self, frame: Frame, text: &Bytes) -> Result<(), UpstreamError> {
+    async fn pass_on(
+        &mut self,
+        frame: Frame,
+        text: &Bytes,
+        cost: usize,
+    ) -> Result<(), UpstreamError> {
         if within(&self.json, &self.json.of_lists(), text).is_err() {
             self.odd("message over its limits", "");
             return Ok(());
         }
         // By the way that its answer takes, or that would overtake it. What comes back is nobody's: a request is refused then.
         let frame = match self.mux.owner(&frame) {
-            Some(slot) => match self.put(&slot, frame, text.len()).await {
+            Some(slot) => match self.put(&slot, frame, cost).await {
                 None => return Ok(()),
                 Some(frame) => frame,
             },
             None => frame,
         };
-        let room = u32::try_from(text.len().min(HELD_BYTES)).unwrap_or(u32::MAX);
+        let room = u32::try_from(cost.min(HELD_BYTES)).unwrap_or(u32::MAX);
         let taken = self.mux.unsolicited_is_taken();
         let unsolicited = &self.unsolicited;
         let held = |permit| Held {

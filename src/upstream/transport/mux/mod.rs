@@ -4,8 +4,8 @@
 //! matched again; what is of an exchange reaches it in the order in which it was said, and a question among it always, also
 //! where its caller does not read; one exchange that is not read does not stop the others, and holds them up for a moment, or for
 //! a while where all are one caller's; nothing of it is lost until then; when the channel dies, every exchange is told. Bounds:
-//! [`MAX_WAITING`] exchanges, [`QUEUE`] frames or [`HELD_BYTES`] or one larger frame waiting to be read in each and in the
-//! unsolicited queue, beside [`RESERVE`] questions of as many bytes in each. What is lost by that is counted. Deliberately
+//! [`MAX_WAITING`] exchanges, [`QUEUE`] frames or [`HELD_BYTES`] waiting to be read in each, beside [`RESERVE`] questions of as many bytes or a larger
+//! one, and as many or one larger frame in the unsolicited queue. What is lost by that is counted. Deliberately
 //! absent: writing, framing, and telling the upstream that an exchange was given up.
 
 mod exchange;

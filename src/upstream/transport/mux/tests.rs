@@ -490,6 +490,36 @@ async fn a_question_of_any_size_comes_behind_whatever_was_told_and_more_than_can
     assert_eq!(mux.unsolicited().unwrap().count().await, 1);
 }
 
+/// Each frame of a batch has its share of it, and what is too large for any queue is missed by nobody who must not miss it.
+#[tokio::test]
+async fn what_is_told_beside_something_large_comes_and_what_is_large_itself_is_missed_and_counted()
+{
+    unread();
+    let (mux, mut inbox) = mux();
+    let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let batch = format!(
+        "[{},{}{}]",
+        progress(1, 7),
+        result(1, 1),
+        " ".repeat(HELD_BYTES)
+    );
+    inbox.take(batch.into()).await.unwrap();
+    assert_eq!(steps(&mut first).await, ["7", "{\"n\":1}"]);
+    assert_eq!(unread(), 0);
+
+    let mut second = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+    let large = |text: String| Bytes::from(text + &" ".repeat(HELD_BYTES));
+    inbox.take(large(progress(2, 8))).await.unwrap();
+    inbox.take(result(2, 2).into()).await.unwrap();
+    assert_eq!(steps(&mut second).await, ["{\"n\":2}"]);
+    assert_eq!(unread(), 1);
+
+    let listen = mux.begin_listen(&id(3), Limits::UPSTREAM).unwrap();
+    inbox.take(large(of_listen(3, "n"))).await.unwrap();
+    let ended = Mux::answer(listen).await;
+    assert!(matches!(ended, Err(UpstreamError::Unavailable { .. })));
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_room_in_what_was_given_up_or_in_a_channel_that_is_about_to_end() {
     let began = tokio::time::Instant::now();
