@@ -550,6 +550,18 @@ mod tests {
         let all = records(directory).join("\n");
         assert!(all.contains(r#""missing":{"last":0},"version""#), "{all}");
         assert_eq!(open(directory).missing, None);
+        // Also where what tells of the start before is taken away in part.
+        for name in [DIGEST, PUBLIC] {
+            for segment in segments(directory).unwrap() {
+                fs::remove_file(segment.path).unwrap();
+            }
+            fs::remove_file(directory.join(name)).unwrap();
+            assert_eq!(open(directory).missing, Some(missing), "{name}");
+        }
+        // A key that somebody put here is no start.
+        let brought = tempfile::tempdir().unwrap();
+        fs::copy(directory.join(KEY), brought.path().join(KEY)).unwrap();
+        assert_eq!(open(brought.path()).missing, None);
 
         let found = |seq| Recovered {
             last: Place {
