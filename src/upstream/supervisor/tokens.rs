@@ -169,6 +169,20 @@ async fn what_went_wrong_with_a_token_that_was_lent_is_told_as_that() {
     assert!(text.contains("upstream cannot be reached"), "{text}");
 }
 
+/// What keeps the gateway out whoever asks may be what stands in front of the server.
+#[tokio::test(start_paused = true)]
+async fn a_403_is_no_login_that_nobody_has_made_yet() {
+    let logged = Logged::new();
+    let processes = serving(|_, _| Play::Fail(UpstreamError::denied(403)));
+    let (_sink, upstream, _tasks) = started(&each_their_own(), &processes);
+    upstream.settled().await;
+    let text = logged.text();
+    assert!(
+        text.contains("WARN") && text.contains("HTTP 403") && !text.contains("nobody has"),
+        "{text}"
+    );
+}
+
 /// The gateway's own look is with nobody's token, and proves nothing.
 #[tokio::test(start_paused = true)]
 async fn a_server_in_doubt_that_wants_tokens_now_is_reached_anew_with_somebodys() {
