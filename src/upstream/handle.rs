@@ -24,6 +24,7 @@ use super::{
     connector::{Connector, Dialer},
     credentials::Credentials,
     health::Circuit,
+    mishaps::Past,
     shared::{Being, Presence, Shared},
     sink::Sink,
     spec::UpstreamSpec,
@@ -86,15 +87,6 @@ pub struct Status {
     pub retry_at: Option<Instant>,
     /// How calls to it went since the start.
     pub counts: Counts,
-}
-
-/// Something that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Past {
-    /// What.
-    pub words: String,
-    /// When.
-    pub at: Instant,
 }
 
 /// Whether an upstream is there.

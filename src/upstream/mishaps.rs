@@ -21,6 +21,15 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// How many of them in a window are told one by one, whatever their reasons.
 const SINGLE: u32 = 3;
 
+/// Something that went wrong, in the words that operators are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// What.
+    pub words: String,
+    /// When.
+    pub at: Instant,
+}
+
 /// Something that went wrong, and when.
 #[derive(Debug, Clone)]
 pub(super) struct Mishap {

@@ -58,7 +58,8 @@ use crate::{
 use bell::Bell;
 
 pub use credentials::CredentialError;
-pub use handle::{Past, State, Status, Upstream};
+pub use handle::{State, Status, Upstream};
+pub use mishaps::Past;
 pub use own::Claim;
 pub use sink::Sink;
 pub use tally::Counts;

@@ -10,8 +10,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Peer, UpstreamError, handle::Past, health::Circuit, mishaps::Mishap, sink::Sink,
-    spec::UpstreamSpec, tally::Tally, terms::Terms,
+    Peer, UpstreamError,
+    health::Circuit,
+    mishaps::{Mishap, Past},
+    sink::Sink,
+    spec::UpstreamSpec,
+    tally::Tally,
+    terms::Terms,
 };
 
 /// What the handle, the supervisor and those who read for principals share.
