@@ -9,6 +9,8 @@
 mod disk;
 mod ended;
 mod events;
+mod given_up;
+mod recover;
 mod segment;
 mod told;
 
@@ -19,9 +21,7 @@ pub(super) mod tests;
 
 use std::{
     collections::VecDeque,
-    fs,
-    io::{self, Read as _, Seek as _, SeekFrom},
-    mem,
+    fs, io, mem,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -31,6 +31,7 @@ pub use disk::{Appender, Disk, Storage, Streamed, Usage};
 pub(in crate::audit) use disk::{is_full, replace, sync_directory};
 pub use ended::Ended;
 pub use events::Events;
+pub use recover::{DAMAGED, Recovered};
 pub(in crate::audit) use segment::INDEX;
 pub use segment::{EXTENSION, Segment, segments};
 pub(in crate::audit) use told::event;
@@ -39,6 +40,7 @@ pub(super) use told::{CHECKPOINT, RETENTION, SEGMENT, checkpoint_event, is_void_
 
 use disk::Awaited;
 use ended::without_index;
+use recover::recover;
 use told::{Begin, GivenUp, retention_event, segment_event};
 
 use super::{
@@ -143,15 +145,6 @@ pub struct Signed {
     pub checkpoint: Checkpoint,
     /// The signature, in Base64.
     pub signature: String,
-}
-
-/// What was found of the process before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recovered {
-    /// The last record.
-    pub last: Place,
-    /// How many bytes of no whole record were cut off after it.
-    pub cut: u64,
 }
 
 /// How far the log is.
@@ -447,94 +440,10 @@ impl Log {
         }
     }
 
-    /// A segment to write to, where the last one was given up and the next could not be begun then: what was not durable is written
-    /// again there.
-    ///
-    /// # Errors
-    /// As [`Log::append`]; it is tried again with the next record, or when this is called.
-    pub fn reopen(&mut self) -> io::Result<()> {
-        if self.open.is_some() {
-            return Ok(());
-        }
-        // As if nothing after the last durable record had been: it is written again, as what follows. Checkpoints and
-        // beginnings spoke of hashes that are no more, and nothing was removed yet of what was to be.
-        self.written = self.synced;
-        self.tree = Tree::default();
-        let durable = self.synced.seq;
-        self.checkpoints
-            .retain(|signed| signed.checkpoint.last.seq <= durable);
-        let mut again = Events::default();
-        for (event, gist) in mem::take(&mut self.unsynced).iter() {
-            if !is_void_unless_durable(event) {
-                again.push(event, gist.copied());
-            }
-        }
-        let given_up = Begin {
-            opens: false,
-            torn: 0,
-            given_up: Some(self.given_up),
-        };
-        let begun = self.begin(self.opening.unwrap_or(given_up));
-        match begun.and_then(|()| self.write(again.iter())) {
-            Ok(()) => {
-                self.opening = None;
-                self.given_up = GivenUp::SyncFailed;
-                self.unsynced.append(&again);
-                for path in self.useless.drain(..) {
-                    // Left behind, it is one more that was given up.
-                    _ = fs::remove_file(path);
-                }
-                Ok(())
-            }
-            Err(error) => {
-                if let Some(open) = self.open.take() {
-                    _ = fs::remove_file(open.path);
-                }
-                self.written = self.synced;
-                self.tree = Tree::default();
-                self.unsynced = again;
-                Err(error)
-            }
-        }
-    }
-
-    /// Gives the segment up where it is not found at its path any more: what is written under no name nobody will read. What of it
-    /// was not durable is written again in the next one.
-    ///
-    /// # Errors
-    /// As [`Log::reopen`], which it comes to.
-    pub fn look(&mut self) -> io::Result<()> {
-        if !self.open.as_ref().is_none_or(Open::is_there) {
-            self.give_up();
-        }
-        self.reopen()
-    }
-
     /// Where nothing is kept in files there is no segment to index, and no place for an index.
     fn end(&mut self, path: PathBuf, index: Option<Index>) {
         if self.storage.keeps_files() {
             self.ended.push(Ended::of(path, index));
-        }
-    }
-
-    /// Nothing more goes to this segment; what of it is not durable will be written again.
-    fn give_up(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        if !open.is_there() {
-            // Whatever is there now is not ours to remove.
-            self.given_up = GivenUp::Removed;
-            tracing::error!(
-                segment = %open.path.display(),
-                missing = (self.synced.seq + 1).saturating_sub(open.first),
-                upto = self.synced.seq,
-                "the audit log was removed or renamed while it was written: as many records as `missing` says are gone with that \
-                 file, and a new one goes on after them; find out who did it"
-            );
-        } else if self.synced.seq < open.first {
-            self.useless.push(open.path);
-        } else {
-            // What a write has left of it may be more than was noted.
-            self.end(open.path, None);
         }
     }
 
@@ -621,56 +530,9 @@ impl Log {
     }
 }
 
-/// The extension of what was cut off a segment and is no record that was not finished.
-pub const DAMAGED: &str = "damaged";
 /// How many segments may begin with the same record.
 const TURNS: u32 = 10_000;
 /// What is kept of the buffer between writes.
 const BUFFER: usize = 1 << 20;
 /// And of the hashes.
 const HASHES: usize = 1 << 10;
-
-/// Finds where the process before has ended, and cuts off what it did not finish.
-fn recover(directory: &Path) -> io::Result<Option<Recovered>> {
-    let mut cut = 0;
-    for segment in segments(directory)?.into_iter().rev() {
-        let tail = segment::tail_of(&segment.path)?;
-        if tail.torn > 0 {
-            keep_damaged(&segment.path, tail.length)?;
-            let file = fs::OpenOptions::new().write(true).open(&segment.path)?;
-            file.set_len(tail.length)?;
-            file.sync_all()?;
-            cut += tail.torn;
-        }
-        if let Some(last) = tail.last {
-            return Ok(Some(Recovered { last, cut }));
-        }
-        // Not even its first record was finished.
-        fs::remove_file(&segment.path)?;
-    }
-    let last = Place::START;
-    Ok((cut > 0).then_some(Recovered { last, cut }))
-}
-
-/// Keeps what is cut off a segment from `length` on, where that is no record that was not finished: a line that ended was
-/// changed later, and somebody will want to see it (SECURITY REL-8).
-fn keep_damaged(segment: &Path, length: u64) -> io::Result<()> {
-    let mut cut = Vec::new();
-    let mut file = fs::File::open(segment)?;
-    file.seek(SeekFrom::Start(length))?;
-    file.read_to_end(&mut cut)?;
-    if memchr::memchr(b'\n', &cut).is_none() {
-        return Ok(());
-    }
-    let aside = segment.with_extension(DAMAGED);
-    tracing::warn!(
-        bytes = cut.len(),
-        kept = %aside.display(),
-        "lines at the end of the audit log are no records, or were changed; they are to be kept apart"
-    );
-    // On a full disk the log itself comes first.
-    if let Err(error) = replace(&aside, &cut) {
-        tracing::warn!(%error, "they could not be kept");
-    }
-    Ok(())
-}

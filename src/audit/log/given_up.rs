@@ -1,0 +1,98 @@
+//! Segments that are given up: a sync of one failed, or somebody removed it while it was written.
+//!
+//! Guarantees: what of it was not durable is written again in the next one, which says why it begins (SECURITY AUD-2, AUD-7); whatever
+//! stands at its path by then is left alone, unless it is ours and holds nothing.
+
+use std::{fs, io, mem};
+
+use super::{
+    Events, Log, Open,
+    told::{Begin, GivenUp, is_void_unless_durable},
+};
+use crate::audit::chain::Tree;
+
+impl Log {
+    /// A segment to write to, where the last one was given up and the next could not be begun then: what was not durable is written
+    /// again there.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; it is tried again with the next record, or when this is called.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        if self.open.is_some() {
+            return Ok(());
+        }
+        // As if nothing after the last durable record had been: it is written again, as what follows. Checkpoints and
+        // beginnings spoke of hashes that are no more, and nothing was removed yet of what was to be.
+        self.written = self.synced;
+        self.tree = Tree::default();
+        let durable = self.synced.seq;
+        self.checkpoints
+            .retain(|signed| signed.checkpoint.last.seq <= durable);
+        let mut again = Events::default();
+        for (event, gist) in mem::take(&mut self.unsynced).iter() {
+            if !is_void_unless_durable(event) {
+                again.push(event, gist.copied());
+            }
+        }
+        let given_up = Begin {
+            opens: false,
+            torn: 0,
+            given_up: Some(self.given_up),
+        };
+        let begun = self.begin(self.opening.unwrap_or(given_up));
+        match begun.and_then(|()| self.write(again.iter())) {
+            Ok(()) => {
+                self.opening = None;
+                self.given_up = GivenUp::SyncFailed;
+                self.unsynced.append(&again);
+                for path in self.useless.drain(..) {
+                    // Left behind, it is one more that was given up.
+                    _ = fs::remove_file(path);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(open) = self.open.take() {
+                    _ = fs::remove_file(open.path);
+                }
+                self.written = self.synced;
+                self.tree = Tree::default();
+                self.unsynced = again;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives the segment up where it is not found at its path any more: what is written under no name nobody will read. What of it
+    /// was not durable is written again in the next one.
+    ///
+    /// # Errors
+    /// As [`Log::reopen`], which it comes to.
+    pub fn look(&mut self) -> io::Result<()> {
+        if !self.open.as_ref().is_none_or(Open::is_there) {
+            self.give_up();
+        }
+        self.reopen()
+    }
+
+    /// Nothing more goes to this segment; what of it is not durable will be written again.
+    pub(super) fn give_up(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        if !open.is_there() {
+            // Whatever is there now is not ours to remove.
+            self.given_up = GivenUp::Removed;
+            tracing::error!(
+                segment = %open.path.display(),
+                missing = (self.synced.seq + 1).saturating_sub(open.first),
+                upto = self.synced.seq,
+                "the audit log was removed or renamed while it was written: as many records as `missing` says are gone with that \
+                 file, and a new one goes on after them; find out who did it"
+            );
+        } else if self.synced.seq < open.first {
+            self.useless.push(open.path);
+        } else {
+            // What a write has left of it may be more than was noted.
+            self.end(open.path, None);
+        }
+    }
+}
