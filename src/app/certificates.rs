@@ -7,21 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{
-    auth::Outline,
-    config::{Plan, RENEWAL},
-    tasks::Tasks,
-};
+use crate::{auth::Outline, config::RENEWAL, tasks::Tasks};
 
 /// How often they are looked at.
 const LOOK: Duration = Duration::from_secs(60);
 /// How often one is told of.
 const AGAIN: Duration = Duration::from_secs(24 * 3_600);
 
-/// Begins to look at those of a plan, where it has any.
-pub(super) fn watch(plan: &Plan, tasks: &Tasks) {
-    let own = plan.certificates().into_iter();
-    let mut own: Vec<Watched> = own.map(Watched::new).collect();
+/// Begins to look at these, if there are any.
+pub(super) fn watch(own: &[(String, Outline)], tasks: &Tasks) {
+    let mut own: Vec<Watched> = own.iter().cloned().map(Watched::new).collect();
     if own.is_empty() {
         return;
     }

@@ -43,12 +43,7 @@ fn moment(shared: &Shared) -> Moment {
         memory: [process().held(), process().budget()],
         in_flight: snapshot.limits().in_flight() as u64,
         policy_problems: problems as u64,
-        certificates: shared
-            .plan
-            .certificates()
-            .into_iter()
-            .map(certificate)
-            .collect(),
+        certificates: shared.certificates.iter().map(certificate).collect(),
         upstreams: upstreams
             .filter_map(|spec| upstream(shared, &snapshot, spec))
             .collect(),
@@ -84,9 +79,9 @@ fn upstream(shared: &Shared, snapshot: &Snapshot, spec: &UpstreamSpec) -> Option
     })
 }
 
-fn certificate((key, outline): (String, Outline)) -> CertificateMoment {
+fn certificate((key, outline): &(String, Outline)) -> CertificateMoment {
     CertificateMoment {
-        key: key.into(),
+        key: key.as_str().into(),
         end: outline.not_after,
     }
 }

@@ -26,6 +26,7 @@ use crate::{
         Auditor,
         home::{Home, HomeError},
     },
+    auth::Outline,
     call::Identity,
     catalog::{Contribution, Namespace, Position},
     config::Plan,
@@ -85,6 +86,8 @@ struct Shared {
     world: Arc<World>,
     fleet: Arc<Fleet>,
     door: Arc<Door>,
+    /// Certificates of our own: they are those of the start for as long as this runs.
+    certificates: Vec<(String, Outline)>,
     /// Cancelled when the end is not to wait for anybody.
     hurry: CancellationToken,
     guards: Option<Arc<Gatekeeper>>,
@@ -267,6 +270,7 @@ impl App {
         );
         let server = std::sync::Mutex::new(None);
         let shared = Arc::new(Shared {
+            certificates: plan.certificates(),
             plan,
             tasks,
             world,
@@ -304,7 +308,7 @@ impl App {
     /// When the address cannot be bound.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn bind(&self) -> Result<SocketAddr, AppError> {
-        certificates::watch(&self.shared.plan, &self.shared.tasks);
+        certificates::watch(&self.shared.certificates, &self.shared.tasks);
         // Operators come in first: whoever waits for readiness is told that it is not there yet.
         self.bind_admin()?;
         let plan = &self.shared.plan;
@@ -330,7 +334,7 @@ impl App {
     /// # Errors
     /// When a pipe breaks.
     pub async fn stdio(&self) -> io::Result<()> {
-        certificates::watch(&self.shared.plan, &self.shared.tasks);
+        certificates::watch(&self.shared.certificates, &self.shared.tasks);
         serve_stdio(
             self.shared.door.clone(),
             tokio::io::stdin(),
