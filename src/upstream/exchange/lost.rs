@@ -114,6 +114,7 @@ mod tests {
             away(Reached::Unsent),
             away(Reached::Busy),
             away(Reached::Forgotten),
+            away(Reached::Misspoken),
             UpstreamError::Timeout("connect"),
         ] {
             let told = told(&error).message;
