@@ -273,9 +273,8 @@ pub(super) fn fault(mime: &str, encoded: &str) -> Option<&'static str> {
         };
     }
     let expected = expected(mime)?;
-    let cut = encoded.floor_char_boundary(64);
-    let head = STANDARD.decode(&encoded[..cut / 4 * 4]);
-    match head {
+    let head = encoded.len().min(64) / 4 * 4;
+    match STANDARD.decode(&encoded.as_bytes()[..head]) {
         Err(_) => Some("media_not_base64"),
         Ok(head) if expected(&head) => None,
         Ok(_) => Some("media_type_mismatch"),

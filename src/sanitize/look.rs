@@ -154,6 +154,8 @@ impl<'a, 'b> Look<'a, 'b> {
         if !asked || (count == Count::Decoded && !in_decoded(class)) {
             return Ok(());
         }
+        // They are kept from text to text for their memory alone.
+        self.hits.clear();
         detector.inspect_surveyed(text, self.survey, self.hits);
         self.work.check()?;
         if self.hits.is_empty() {

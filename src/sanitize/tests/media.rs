@@ -444,6 +444,27 @@ fn media_that_is_not_what_it_says_makes_place_for_a_word() {
 }
 
 #[test]
+fn media_that_is_no_base64_is_told_wherever_its_characters_end() {
+    let image = |data: &str| {
+        format!(r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{data}"}}]}}"#)
+    };
+    let said = r#"{"content":[{"type":"text","text":"[blocked:media_not_base64]"}]}"#;
+    for before in 0..70 {
+        for after in ["", "A", "AAAA", "\u{e9}AAAAAA"] {
+            let data = format!("{}\u{e9}{after}", "A".repeat(before));
+            // Only whole groups of the first 64 bytes are decoded.
+            let read = data.len().min(64) / 4 * 4;
+            let said = if before < read {
+                said.to_owned()
+            } else {
+                said.replace("not_base64", "type_mismatch")
+            };
+            assert_eq!(result(&image(&data)), said, "{before} {after}");
+        }
+    }
+}
+
+#[test]
 fn a_blob_beside_the_data_of_a_picture_hides_nothing_of_it() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let fine = STANDARD.encode("<svg><path d='M0 0'/></svg>");

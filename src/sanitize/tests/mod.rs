@@ -307,6 +307,28 @@ fn without_time_content_is_blocked_and_not_passed() {
 }
 
 #[test]
+fn what_was_found_when_time_ran_out_is_not_taken_for_what_comes_next() {
+    let with = |budget| {
+        let rules = Rules {
+            budget,
+            ..Rules::default()
+        };
+        Sanitizer::new(vec![Arc::new(Keys)], rules, Findings::new())
+    };
+    let none = with(Budget {
+        per_mib: std::time::Duration::ZERO,
+        base: std::time::Duration::ZERO,
+    });
+    let actions = Actions::default();
+    let subject = Subject::new(Direction::Results, &actions);
+    let long = format!("[\"{KEY} {}\"]", "x ".repeat(100_000));
+    let verdict = none.look(&json(&long), &subject);
+    assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
+    let next = json(r#"["a text of somebody else, which is longer than the key is"]"#);
+    assert!(matches!(sanitizer().look(&next, &subject), Verdict::Clean));
+}
+
+#[test]
 fn rules_of_the_operators_own_act_as_they_say() {
     let rules = Rules {
         own: vec![OwnRule {
