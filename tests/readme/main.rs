@@ -1,14 +1,25 @@
-//! README.md is true: its commands parse, its files load, its tables say what the code says, and its examples run.
+//! README.md and the manual are true: commands parse, files load, tables say what the code says, examples run, links lead on.
 //!
 //! What it ships by works, too. What needs a program that is neither ours nor installed by `tests/run` is not run.
 #![expect(clippy::disallowed_types, reason = "the transcript is told from trees")]
 #![expect(
     clippy::expect_used,
-    reason = "what the README lacks is a failure of these tests"
+    reason = "what the texts lack is a failure of these tests"
 )]
+
+/// A chapter of the manual, with its place.
+macro_rules! manual {
+    ($name:literal) => {
+        (
+            concat!("deploy/manual/", $name),
+            include_str!(concat!("../../deploy/manual/", $name)),
+        )
+    };
+}
 
 mod admin;
 mod demo;
+mod links;
 mod pasted;
 mod shipped;
 mod told;
@@ -22,9 +33,24 @@ use usher::{
     config::{self, Plan},
 };
 
-use told::{blocks, commands, rows, words, words_in_backticks};
+use told::{blocks, blocks_of, commands, rows, words, words_in_backticks};
 
 const README: &str = include_str!("../../README.md");
+/// README.md first, then the chapters of the manual; `links` looks that none is missing here.
+const TEXTS: [(&str, &str); 11] = [
+    ("README.md", README),
+    manual!("README.md"),
+    manual!("audit.md"),
+    manual!("bounds.md"),
+    manual!("callers.md"),
+    manual!("configuration.md"),
+    manual!("content.md"),
+    manual!("operating.md"),
+    POLICIES,
+    manual!("troubleshooting.md"),
+    manual!("upstreams.md"),
+];
+const POLICIES: (&str, &str) = manual!("policies.md");
 /// Where the files of the examples are.
 const ETC: &str = "/etc/usher";
 /// The address of the examples.
@@ -193,10 +219,8 @@ fn everything_that_prometheus_and_grafana_are_given_is_there() {
         std::fs::read_to_string(top("deploy/prometheus/prometheus.yaml")).expect("it is there");
     assert!(scraped.contains("127.0.0.1:8809") && scraped.contains("alerts.yaml"));
     assert!(top("deploy/prometheus/alerts.yaml").is_file());
-    for line in README
-        .split('`')
-        .filter(|code| code.starts_with("deploy/") && !code.contains(' '))
-    {
+    let texts = TEXTS.iter().flat_map(|(_, text)| text.split('`'));
+    for line in texts.filter(|code| code.starts_with("deploy/") && !code.contains(' ')) {
         assert!(top(line).exists(), "{line}");
     }
 }
@@ -256,7 +280,7 @@ fn the_first_restricted_group_is_restricted_as_it_is_said() {
         (String::from_utf8(out.stdout).expect("UTF-8"), errors)
     };
     let commands = |begin: &str| -> Vec<String> {
-        let all = blocks("sh");
+        let all = blocks_of(POLICIES.1, "sh");
         let block = all.iter().find(|block| block.starts_with(begin));
         let lines = block.expect("commands").lines();
         lines.map(str::to_owned).collect()

@@ -1,12 +1,19 @@
-//! The README taken apart: blocks, tables, commands.
+//! README and manual taken apart: blocks, tables, commands.
 
-use crate::README;
+use crate::TEXTS;
 
-/// The contents of the fenced blocks in this language.
+/// The contents of the fenced blocks in this language, of all texts.
 pub(crate) fn blocks(language: &str) -> Vec<String> {
+    let all = TEXTS.iter();
+    all.flat_map(|(_, text)| blocks_of(text, language))
+        .collect()
+}
+
+/// The same of one text.
+pub(crate) fn blocks_of(text: &str, language: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut open: Option<(&str, String)> = None;
-    for line in README.lines() {
+    for line in text.lines() {
         match (&mut open, line.strip_prefix("```")) {
             (None, Some(language)) => open = Some((language, String::new())),
             (Some(_), Some(_)) => all.extend(open.take()),
@@ -24,7 +31,8 @@ pub(crate) fn blocks(language: &str) -> Vec<String> {
 
 /// The cells of the table whose head begins like this.
 pub(crate) fn rows(head: &str) -> Vec<Vec<String>> {
-    let rest = README.split_once(head).expect("a table").1;
+    let rest = TEXTS.iter().find_map(|(_, text)| text.split_once(head));
+    let rest = rest.expect("a table").1;
     rest.lines()
         .skip(2)
         .take_while(|line| line.starts_with('|'))
@@ -41,9 +49,9 @@ pub(crate) fn commands() -> Vec<String> {
         .iter()
         .flat_map(|block| joined(block))
         .collect();
-    let prose = README
-        .split("```")
-        .step_by(2)
+    let prose = TEXTS
+        .iter()
+        .flat_map(|(_, text)| text.split("```").step_by(2))
         .flat_map(words_in_backticks)
         .filter(|code| {
             ["usher ", "cargo ", "openssl ", "npm ", "pip "]
