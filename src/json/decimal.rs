@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 /// The largest magnitude of an exponent.
-const EXPONENT: i64 = 1_000_000;
+const EXPONENT: u64 = 1_000_000;
 
 /// A number: `digits` times ten to the `exponent`.
 // INVARIANT: digits begin and end with another one than 0; zero has none, and is neither negative nor has an exponent.
@@ -32,7 +32,10 @@ impl Decimal {
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
-        if all.is_empty() || !all.iter().all(u8::is_ascii_digit) || exponent.abs() > EXPONENT {
+        if all.is_empty()
+            || !all.iter().all(u8::is_ascii_digit)
+            || exponent.unsigned_abs() > EXPONENT
+        {
             return None;
         }
         let Some(first) = all.iter().position(|digit| *digit != b'0') else {
@@ -69,8 +72,11 @@ impl Decimal {
 
     /// Itself as an integer, if it is one of so few bits.
     pub fn as_i64(&self) -> Option<i64> {
-        let count = i64::try_from(self.count()?).ok()?;
-        Some(if self.negative { -count } else { count })
+        if self.negative {
+            0_i64.checked_sub_unsigned(self.count()?)
+        } else {
+            i64::try_from(self.count()?).ok()
+        }
     }
 
     /// As a count, whatever its sign.
@@ -190,6 +196,8 @@ impl PartialOrd for Decimal {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn number(raw: &str) -> Decimal {
@@ -298,6 +306,77 @@ mod tests {
             ),
             (Some(-3), Some(0), None, None)
         );
-        assert_eq!(Decimal::parse("1e99999999"), None);
+    }
+
+    #[test]
+    fn exponents_are_bounded_and_none_of_them_panics() {
+        for exponent in [
+            "1000000",
+            "1000001",
+            "99999999",
+            "9223372036854775807",
+            "9223372036854775808",
+            "99999999999999999999999999",
+        ] {
+            for sign in ["", "+", "-"] {
+                let known = Decimal::parse(&format!("1e{sign}{exponent}"));
+                assert_eq!(known.is_some(), exponent == "1000000", "{sign}{exponent}");
+            }
+        }
+        for (raw, want) in [
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("-9223372036854775809", None),
+        ] {
+            assert_eq!(number(raw).as_i64(), want, "{raw}");
+        }
+    }
+
+    /// Numbers as JSON spells them, exponents at the ends of what machines hold among them.
+    fn spellings() -> impl Strategy<Value = String> {
+        let exponent = prop_oneof![
+            Just(String::new()),
+            "[eE][+-]?[0-9]{1,21}",
+            (
+                "[eE]-?",
+                prop::sample::select(vec![
+                    i64::MAX.unsigned_abs(),
+                    i64::MIN.unsigned_abs(),
+                    u64::MAX,
+                    EXPONENT,
+                    EXPONENT + 1,
+                ])
+            )
+                .prop_map(|(mark, digits)| format!("{mark}{digits}")),
+        ];
+        ("-?(0|[1-9][0-9]{0,40})([.][0-9]{1,40})?", exponent)
+            .prop_map(|(mantissa, exponent)| mantissa + &exponent)
+    }
+
+    proptest! {
+        #[test]
+        fn every_spelling_is_a_number_or_none(one in spellings(), other in spellings()) {
+            let (Some(one), Some(other)) = (Decimal::parse(&one), Decimal::parse(&other)) else {
+                return Ok(());
+            };
+            let mut text = String::new();
+            one.write(&mut text);
+            // At its bound the exponent of the first digit may be beyond it.
+            if let Some(again) = Decimal::parse(&text) {
+                prop_assert_eq!(&again, &one);
+            }
+            prop_assert_eq!(one.cmp(&other), other.cmp(&one).reverse());
+            if let Some(integer) = one.as_i64() {
+                prop_assert_eq!(Decimal::parse(&integer.to_string()), Some(one.clone()));
+                prop_assert!(one.is_integer());
+            }
+            if let Some(count) = one.as_u64() {
+                prop_assert_eq!(Decimal::parse(&count.to_string()), Some(one.clone()));
+            }
+            if one.is_multiple_of(&other) == Some(true) && other.is_integer() {
+                prop_assert!(one.is_integer());
+            }
+        }
     }
 }

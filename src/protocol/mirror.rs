@@ -355,6 +355,7 @@ mod tests {
             "1.5",
             "1e400",
             "1e9999999",
+            "1e-9223372036854775808",
         ] {
             assert!(!agrees(beyond, beyond, ParamKind::Integer), "{beyond}");
         }

@@ -457,6 +457,11 @@ fn schemas() -> impl Strategy<Value = String> {
     })
 }
 
+/// Numbers as JSON spells them, with exponents that no machine word holds.
+fn numbers() -> impl Strategy<Value = String> {
+    "-?(0|[1-9][0-9]{0,20})([.][0-9]{1,20})?([eE][+-]?([0-9]{1,3}|922337203685477580[78]|[0-9]{20}))?"
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -469,6 +474,25 @@ proptest! {
         let wants = other.is_valid(&serde_json::from_str::<serde_json::Value>(&value).unwrap());
         let ours = check(&of, &value);
         prop_assert_eq!(matches!(ours, Verdict::Fits), wants, "{} {} {:?}", of, value, ours);
+    }
+
+    /// However a number is spelled, in the value or in the schema, judging it ends without a panic, and it equals itself.
+    #[test]
+    fn any_spelling_of_a_number_is_judged(value in numbers(), bound in numbers()) {
+        for of in [
+            r#"{"type":"integer"}"#.to_owned(),
+            format!(r#"{{"minimum":{bound},"exclusiveMaximum":{bound}}}"#),
+            format!(r#"{{"multipleOf":{bound}}}"#),
+            format!(r#"{{"minLength":{bound},"maxItems":{bound}}}"#),
+            format!(r#"{{"uniqueItems":true,"items":{{"enum":[{bound},0]}}}}"#),
+        ] {
+            let array = format!("[{value},{bound}]");
+            for value in [&value, &array] {
+                check(&of, value);
+            }
+        }
+        let known = check(&format!(r#"{{"const":{value}}}"#), &value);
+        prop_assert_eq!(known, Verdict::Fits);
     }
 
     /// What is told is about places that are there, or one step below: repairing by it can be done.
