@@ -10,14 +10,14 @@ use std::{
 
 use super::{
     Limited, Stage,
-    book::{Book, Entry, Key},
+    book::{Book, Entry, Key, Whose},
     clock::Clock,
     quota::{Days, Tally},
     rate::{Due, Pace},
     rule::{Amount, Rule},
     seats::Seats,
 };
-use crate::metrics::{Refusal, RuleLabels, instruments};
+use crate::metrics::{Refusal, RuleLabels, instruments, overflowed};
 
 /// A rule and its meter.
 #[derive(Debug, Clone)]
@@ -134,7 +134,12 @@ impl Metered {
     /// The seats of this key, if the rule is about calls at once.
     pub(super) fn seats(&self, key: Key) -> Option<Arc<Seats>> {
         match &self.0.meter {
-            Meter::Concurrency(book) => Some(book.with(key, |seats, _| seats.clone())),
+            Meter::Concurrency(book) => Some(book.with(key, |seats, whose| {
+                if whose == Whose::Shared {
+                    overflowed(&self.0.labels);
+                }
+                seats.clone()
+            })),
             Meter::Rate(_) | Meter::Daily(_) => None,
         }
     }

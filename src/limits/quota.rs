@@ -12,7 +12,7 @@ use super::{
     book::{Book, Entry, Key, Whose},
     clock::Clock,
 };
-use crate::metrics::{RuleLabels, instruments};
+use crate::metrics::{RuleLabels, overflowed};
 
 /// The most that a quota may be: what an entry counts has to fit beside its day.
 pub(super) const MOST: u64 = (1 << COUNT_BITS) - 1;
@@ -83,7 +83,7 @@ impl Days {
     fn meet<R>(&self, key: Key, act: impl FnOnce(&Tally) -> R) -> R {
         self.book.with(key, |tally, whose| {
             if whose == Whose::Shared {
-                instruments().overflowed(&self.labels);
+                overflowed(&self.labels);
             }
             act(tally)
         })

@@ -19,7 +19,7 @@ use super::{
     book::{Book, Entry, Key, Whose},
     clock::Clock,
 };
-use crate::metrics::{RuleLabels, instruments};
+use crate::metrics::{RuleLabels, overflowed};
 
 /// So many calls in a period, evenly spaced, and `burst` at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl StateStore for Store {
     {
         self.book.with(*key, |due, whose| {
             if whose == Whose::Shared {
-                instruments().overflowed(&self.labels);
+                overflowed(&self.labels);
             }
             let mut before = due.0.load(Relaxed);
             loop {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     call::{Identity, IdentityKind},
+    metrics::seen,
     protocol::{UpstreamId, names::Scope},
 };
 
@@ -457,4 +458,30 @@ async fn a_million_keys_stay_within_the_stated_number_and_are_still_held_to_the_
     // Those who came first are known still.
     who.client = Some("0".into());
     assert!(limits.admit(Stage::Entry, &calls(&who, None)).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_find_no_place_are_counted_whatever_they_are_held_to() {
+    let at_once = Amount::Concurrency(Concurrency {
+        calls: 1_000,
+        queue: 0,
+        wait: SECOND,
+    });
+    for amount in [rate(1_000, 3_600, 1_000), Amount::Daily(1_000), at_once] {
+        let limits = Limits::new(LimitRules {
+            keys: 64,
+            ..rules(vec![per(&[Dimension::Client], amount)])
+        });
+        seen::take_overflowed();
+        let mut held = Vec::new();
+        for number in 0..200_u32 {
+            let mut who = somebody("a", &[]);
+            who.client = Some(number.to_string().into());
+            let subject = calls(&who, None);
+            limits.admit(Stage::Entry, &subject).unwrap();
+            held.push(limits.seat(Stage::Entry, &subject).unwrap());
+        }
+        let kept = limits.status()[0].keys;
+        assert_eq!(seen::take_overflowed(), 200 - kept, "{amount:?}");
+    }
 }

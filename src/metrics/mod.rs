@@ -36,6 +36,13 @@ pub fn reached(bound: Bound) {
     seen::note(bound);
 }
 
+/// Notes that a key of this rule found no place and is held to it together with others.
+pub fn overflowed(rule: &RuleLabels) {
+    instruments().overflowed(rule);
+    #[cfg(test)]
+    seen::note_overflowed();
+}
+
 /// Notes that a request was refused before it was a call, for a reason from the published list.
 pub fn turned_away(reason: &'static str) {
     instruments().turned_away(reason);
@@ -68,6 +75,7 @@ pub(crate) mod seen {
         static REACHED: RefCell<Vec<Bound>> = const { RefCell::new(Vec::new()) };
         static TURNED_AWAY: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
         static PANICKED: Cell<u32> = const { Cell::new(0) };
+        static OVERFLOWED: Cell<usize> = const { Cell::new(0) };
     }
 
     pub(super) fn note(bound: Bound) {
@@ -78,6 +86,10 @@ pub(crate) mod seen {
         TURNED_AWAY.with_borrow_mut(|all| all.push(reason));
     }
 
+    pub(super) fn note_overflowed() {
+        OVERFLOWED.set(OVERFLOWED.get() + 1);
+    }
+
     pub(super) fn note_panicked() {
         PANICKED.set(PANICKED.get() + 1);
     }
@@ -85,6 +97,11 @@ pub(crate) mod seen {
     /// Why requests were turned away since the last look.
     pub(crate) fn take_turned_away() -> Vec<&'static str> {
         TURNED_AWAY.take()
+    }
+
+    /// How often a key found no place since the last look.
+    pub(crate) fn take_overflowed() -> usize {
+        OVERFLOWED.take()
     }
 
     /// How often something panicked since the last look.
