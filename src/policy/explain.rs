@@ -16,6 +16,7 @@ use super::{
     load::Compiled,
     mention::Mentions,
     possible::{Outcomes, World},
+    represent,
     rule::{Constraint, Rule},
     slice::Slice,
 };
@@ -445,10 +446,7 @@ fn state(set: &Set, rule: &Rule, world: &World<'_>, item: &Laid, ask: &Ask<'_>) 
     let given = match Given::of(ask, item, &rule.mentions, &[]) {
         Ok(given) => given,
         Err(fault) => {
-            return State::Fails(match fault.wanted {
-                Some(wanted) => format!("`{}` must be {wanted}", fault.path),
-                None => format!("`{}` has no type that policy knows", fault.path),
-            });
+            return State::Fails(format!("`{}` {fault}", fault.path));
         }
     };
     let Some(response) = slice.ask(Some(&given)) else {
@@ -510,13 +508,19 @@ fn change(
 /// The values of arguments that a policy looks at, as they are here.
 fn values(mentions: &Mentions, ask: &Ask<'_>) -> String {
     let root = ask.arguments.map(Json::root);
-    let names = mentions.args.below.keys().chain(&mentions.tags);
-    let told: Vec<String> = names
-        .map(|name| {
-            let value = root.and_then(|root| root.member(name)).map(Node::raw);
-            format!("`{name}` is {}", value.unwrap_or("absent"))
-        })
-        .collect();
+    let arguments = mentions.args.below.keys().map(|name| {
+        let value = root.and_then(|root| root.member(name)).map(Node::raw);
+        format!("`{name}` is {}", value.unwrap_or("absent"))
+    });
+    let tags = mentions
+        .tags
+        .iter()
+        .map(|tag| match represent::tag(root, tag) {
+            Ok(Some(text)) => format!("`{tag}` is {text:?}"),
+            Ok(None) => format!("`{tag}` is absent"),
+            Err(fault) => format!("`{tag}` {fault}"),
+        });
+    let told: Vec<String> = arguments.chain(tags).collect();
     if told.is_empty() {
         String::new()
     } else {

@@ -152,11 +152,11 @@ fn step_up(set: &super::Set, slice: &Slice, world: &World<'_>, ask: &Ask<'_>) ->
 
 fn unrepresentable(set: &super::Set, slice: &Slice, fault: &Unrepresentable) -> Denied {
     let compiled = &set.compiled;
-    let top = fault.path.split('.').next().unwrap_or_default();
     let policies = rules(compiled, &slice.rules)
         .filter(|rule| {
             let looked = &rule.mentions;
-            looked.args.below.contains_key(top) || looked.tags.contains(&*fault.path)
+            let mut arguments = looked.args.below.keys();
+            arguments.any(|name| fault.is_within(name)) || looked.tags.contains(&*fault.path)
         })
         .map(|rule| rule.name.clone());
     let text = match fault.wanted {

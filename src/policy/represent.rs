@@ -3,7 +3,7 @@
 //! Only what policies look at is represented. What is there and has no type, or is of another type, or is a number that a 64-bit
 //! integer does not hold, cannot be represented, and the call is denied.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use cedar_policy::{ExpressionConstructionError, RestrictedExpression};
 
@@ -15,6 +15,8 @@ use crate::json::{Kind, Node};
 
 /// Values that are represented of one call.
 const VALUES: usize = 10_000;
+/// What an argument would have to be that holds more of them.
+const FEWER: &str = "shorter, since policies look at 10,000 values at most";
 
 /// An argument that a policy looks at and that cannot be represented.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +191,8 @@ impl Reader {
         shape: &Shape,
     ) -> Result<Held<'a>, Unrepresentable> {
         let refuse = || Unrepresentable::of(Some(shape.word()));
-        self.left = self.left.checked_sub(1).ok_or_else(refuse)?;
+        let too_many = || Unrepresentable::of(Some(FEWER));
+        self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         match shape {
             Shape::Bool => node.as_bool().map(Held::Bool),
             Shape::Long => long(node).map(Held::Long),
@@ -208,7 +211,23 @@ impl Reader {
     }
 }
 
+/// What is wrong with it, behind its name.
+impl fmt::Display for Unrepresentable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.wanted {
+            Some(wanted) => write!(f, "must be {wanted}"),
+            None => f.write_str("has no type that policy knows"),
+        }
+    }
+}
+
 impl Unrepresentable {
+    /// Whether it is this argument, or something inside it.
+    pub(super) fn is_within(&self, argument: &str) -> bool {
+        let rest = self.path.strip_prefix(argument);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     const fn of(wanted: Option<&'static str>) -> Self {
         Self {
             path: String::new(),

@@ -28,6 +28,26 @@ fn states(explanation: &Explanation) -> Vec<(&str, State)> {
 }
 
 #[test]
+fn an_explanation_says_what_a_tag_leads_to() {
+    let over = Over::new(
+        r#"
+        @id("owners") permit(principal, action == Action::"call", resource)
+        when { context.text.hasTag("filter.owner") && context.text.getTag("filter.owner") == "acme" };
+        "#,
+    );
+    for (args, told) in [
+        (
+            r#"{"filter":{"owner":"b\u0063"}}"#,
+            r#"(`filter.owner` is "bc" here)"#,
+        ),
+        (r#"{"filter":{}}"#, "(`filter.owner` is absent here)"),
+    ] {
+        let changes = explain(&over, &user("ana", &[]), "github_create_issue", args).changes;
+        assert!(changes[0].ends_with(told), "{changes:?}");
+    }
+}
+
+#[test]
 fn an_explanation_says_which_policies_decide_and_what_would_change_it() {
     let over = Over::new(POLICIES);
     let (dev, ben) = (user("ben", &["dev"]), user("ben", &[]));

@@ -140,6 +140,46 @@ fn an_argument_that_its_schema_does_not_declare_denies_where_a_policy_looks_at_i
 }
 
 #[test]
+fn an_argument_that_cannot_be_represented_is_told_with_the_policies_that_look_at_it() {
+    let policy = set(r#"
+        @id("all") permit(principal, action, resource);
+        @id("dotted") forbid(principal, action == Action::"call", resource) when { context.args["a.b"] == "x" };
+        @id("other") forbid(principal, action == Action::"call", resource) when { context.args.a == "x" };
+        @id("inner") forbid(principal, action == Action::"call", resource) when { context.args.list.contains("x") };
+        "#);
+    let schema = r#"{"type":"object","properties":{"a":{"type":"string"},"a.b":{"type":"string"},
+        "list":{"type":"array","items":{"type":"string"}}}}"#;
+    let over = Over::with(&policy, vec![tool("u", "t", schema)]);
+    let long = vec![r#""y""#; 10_001].join(",");
+    for (args, policy, text) in [
+        (
+            r#"{"a":"","a.b":7,"list":[]}"#.to_owned(),
+            "dotted",
+            "`a.b`, which must be a string",
+        ),
+        (
+            r#"{"a":7,"a.b":"","list":[]}"#.to_owned(),
+            "other",
+            "`a`, which must be a string",
+        ),
+        (
+            format!(r#"{{"a":"","a.b":"","list":[{long}]}}"#),
+            "inner",
+            "`list`, which must be shorter, since policies look at 10,000 values at most",
+        ),
+    ] {
+        let denied = over.decide(&user("ana", &[]), "u_t", &args);
+        let denied = denied.expect_err("denied");
+        assert_eq!(denied.reason.word(), "policy_unrepresentable");
+        assert!(denied.text.contains(text), "{}", denied.text);
+        assert!(
+            denied.policies.iter().any(|name| &**name == policy),
+            "{denied:?}"
+        );
+    }
+}
+
+#[test]
 fn null_counts_as_absent_where_the_schema_allows_it_and_only_there() {
     let over = Over::new(
         r#"
