@@ -1,11 +1,15 @@
 //! Laying a schema out: every subschema becomes a rule once, references become places.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, VecDeque},
+};
 
 use super::{
     Gap, Schema,
     address::{Addresses, DATA},
     dialect::Dialect,
+    notes::kept,
     pattern,
     rule::{Contains, Id, Items, Members, Named, Numbers, Pattern, Rule, Texts, Types, Words},
 };
@@ -46,6 +50,7 @@ pub(super) fn compile(schema: Node<'_>) -> Result<Schema, Faulty> {
         rules: Vec::new(),
         places: HashMap::new(),
         waiting: VecDeque::new(),
+        insides: HashMap::new(),
         anchors: HashMap::new(),
         addresses,
         tracks: false,
@@ -64,6 +69,9 @@ pub(super) fn compile(schema: Node<'_>) -> Result<Schema, Faulty> {
     })
 }
 
+/// The members or elements of one value, by name or number, and whether each is a resource.
+type Inside<'a> = HashMap<Cow<'a, str>, (Node<'a>, bool)>;
+
 struct Layout<'a> {
     dialect: Dialect,
     rules: Vec<Rule>,
@@ -71,6 +79,8 @@ struct Layout<'a> {
     places: HashMap<usize, Id>,
     /// Subschemas that have a place and no rule yet, and the resource they are in.
     waiting: VecDeque<(Id, Node<'a>, Node<'a>)>,
+    /// What is inside the values that references have led through, by where those begin.
+    insides: HashMap<usize, Inside<'a>>,
     /// The anchors of the resource that begins there.
     anchors: HashMap<usize, HashMap<String, Node<'a>>>,
     addresses: Addresses<'a>,
@@ -352,24 +362,35 @@ impl<'a> Layout<'a> {
     }
 
     /// What a JSON pointer leads to, and the resource it is in.
-    fn pointed(&self, fragment: &str, base: Node<'a>) -> Option<(Node<'a>, Node<'a>)> {
+    fn pointed(&mut self, fragment: &str, base: Node<'a>) -> Option<(Node<'a>, Node<'a>)> {
         let pointer = percent_encoding::percent_decode_str(fragment)
             .decode_utf8()
             .ok()?;
         let (mut node, mut base) = (base, base);
         for step in pointer.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
-            node = match node.kind() {
-                Kind::Array => node.elements().nth(step.parse().ok()?)?,
-                Kind::Object | Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
-                    node.member(&step)?
-                }
-            };
-            if self.addresses.is_resource(node) {
+            let (next, is_resource) = *self.inside(node).get(&*step)?;
+            node = next;
+            if is_resource {
                 base = node;
             }
         }
         Some((node, base))
+    }
+
+    /// What is inside a value. It is walked along once, however many references lead through it.
+    fn inside(&mut self, node: Node<'a>) -> &Inside<'a> {
+        let addresses = &self.addresses;
+        self.insides.entry(node.span().start).or_insert_with(|| {
+            kept(node.raw_bytes().len());
+            let members = node.members().map(|member| (member.key, member.value));
+            let elements = node.elements().enumerate();
+            let elements = elements.map(|(at, node)| (Cow::Owned(at.to_string()), node));
+            members
+                .chain(elements)
+                .map(|(name, node)| (name, (node, addresses.is_resource(node))))
+                .collect()
+        })
     }
 
     fn anchored(&mut self, name: &str, base: Node<'a>) -> Option<Node<'a>> {

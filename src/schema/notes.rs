@@ -70,14 +70,14 @@ thread_local! {
 
 /// Tests count what keeping marks takes, beside what steps say.
 #[cfg(test)]
-fn kept(much: usize) {
+pub(super) fn kept(much: usize) {
     KEPT.with(|all| all.set(all.get() + much));
 }
 
 /// Otherwise nobody counts it.
 #[cfg(not(test))]
 #[inline(always)]
-const fn kept(_: usize) {}
+pub(super) const fn kept(_: usize) {}
 
 /// What was counted since the last time.
 #[cfg(test)]

@@ -162,6 +162,37 @@ fn what_cannot_be_judged_is_neither_kept_nor_broken_wherever_it_stands() {
 }
 
 #[test]
+fn references_are_followed_without_walking_along_the_whole_schema_for_each() {
+    let many = 2_000;
+    let all: Vec<_> = (0..many).map(|nth| format!(r#""s{nth}":{{}}"#)).collect();
+    let refs: Vec<_> = (0..many)
+        .map(|nth| format!(r##"{{"$ref":"#/$defs/s{nth}"}}"##))
+        .collect();
+    let of = format!(
+        r#"{{"allOf":[{}],"$defs":{{{}}}}}"#,
+        refs.join(","),
+        all.join(",")
+    );
+    notes::take_kept();
+    schema(&of);
+    let kept = notes::take_kept();
+    assert!(kept < 3 * of.len(), "{kept}");
+    for (pointer, leads) in [
+        ("/allOf/0", true),
+        ("/allOf/00", false),
+        ("/a~1b", true),
+        ("/allOf/2", false),
+    ] {
+        let of = format!(r##"{{"allOf":[{{}},true],"a/b":{{}},"items":{{"$ref":"#{pointer}"}}}}"##);
+        assert_eq!(
+            Schema::compile(json(&of).root()).is_ok(),
+            leads,
+            "{pointer}"
+        );
+    }
+}
+
+#[test]
 fn cat_5_a_schema_that_leads_nowhere_elsewhere_or_round_is_none() {
     for (of, want) in [
         (
@@ -376,8 +407,8 @@ fn what_keeps_what_was_looked_at_takes_steps_too() {
         assert!(kept <= 256 * STEPS as usize, "{word}: {kept}");
     }
     // What is about members keeps nothing of elements.
-    notes::take_kept();
     let of = cubed("unevaluatedProperties");
+    notes::take_kept();
     assert_eq!(of.check(zeros.root(), STEPS), Verdict::Fits);
     assert_eq!(notes::take_kept(), 0);
 }
