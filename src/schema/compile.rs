@@ -10,8 +10,8 @@ use super::{
     address::{Addresses, DATA},
     dialect::Dialect,
     notes::kept,
-    pattern,
-    rule::{Contains, Id, Items, Members, Named, Numbers, Pattern, Rule, Texts, Types, Words},
+    pattern::{Budget, Pattern},
+    rule::{Contains, Id, Items, Members, Named, Numbers, Rule, Texts, Types, Words},
 };
 use crate::json::{Decimal, Kind, Node, canonical};
 
@@ -53,6 +53,7 @@ pub(super) fn compile(schema: Node<'_>) -> Result<Schema, Faulty> {
         insides: HashMap::new(),
         anchors: HashMap::new(),
         addresses,
+        patterns: Budget::default(),
         tracks: false,
         gap: None,
     };
@@ -84,6 +85,8 @@ struct Layout<'a> {
     /// The anchors of the resource that begins there.
     anchors: HashMap<usize, HashMap<String, Node<'a>>>,
     addresses: Addresses<'a>,
+    /// What is left for patterns.
+    patterns: Budget,
     tracks: bool,
     gap: Option<Gap>,
 }
@@ -177,13 +180,9 @@ impl<'a> Layout<'a> {
             "maxLength" => texts(words).max = count(value),
             "pattern" => {
                 if let Some(spelled) = value.as_str() {
-                    match pattern::compile(&spelled) {
-                        Some(regex) => {
-                            let spelled = spelled.into();
-                            texts(words).pattern = Some(Pattern { spelled, regex });
-                        }
-                        None => self.unjudged(words, Gap::Pattern),
-                    }
+                    let pattern = self.pattern(&spelled);
+                    texts(words).gap = pattern.is_none();
+                    texts(words).pattern = pattern;
                 }
             }
             "minItems" => items(words).min = count(value),
@@ -223,12 +222,9 @@ impl<'a> Layout<'a> {
             }
             "patternProperties" => {
                 for member in value.members() {
-                    let regex = pattern::compile(&member.key);
-                    if regex.is_none() {
-                        self.gap = Some(Gap::Pattern);
-                    }
+                    let pattern = self.pattern(&member.key);
                     let rule = self.place(member.value, base);
-                    members(words).patterned.push((regex, rule));
+                    members(words).patterned.push((pattern, rule));
                 }
             }
             "additionalProperties" => {
@@ -315,9 +311,18 @@ impl<'a> Layout<'a> {
         list.elements().map(|node| self.place(node, base)).collect()
     }
 
-    fn unjudged(&mut self, words: &mut Words, gap: Gap) {
+    /// The pattern, if it can be judged.
+    fn pattern(&mut self, spelled: &str) -> Option<Pattern> {
+        let pattern = self.patterns.compile(spelled);
+        if pattern.is_none() {
+            self.gap = Some(Gap::Pattern);
+        }
+        pattern
+    }
+
+    fn unknown_reference(&mut self, words: &mut Words) {
         words.gap = true;
-        self.gap = Some(gap);
+        self.gap = Some(Gap::Reference);
     }
 
     fn reference(
@@ -334,14 +339,14 @@ impl<'a> Layout<'a> {
         } else if let Some(resource) = self.addresses.find(address, base) {
             resource
         } else if Dialect::at(&target).is_some() {
-            self.unjudged(words, Gap::Reference);
+            self.unknown_reference(words);
             return Ok(());
         } else {
             return Err(Faulty::Remote);
         };
         // With one resource there is nobody else whom it could mean.
         if key != "$ref" && self.addresses.has_nested() {
-            self.unjudged(words, Gap::Reference);
+            self.unknown_reference(words);
             return Ok(());
         }
         let found = if fragment.is_empty() {

@@ -199,12 +199,15 @@ impl<'a> Run<'a> {
     }
 
     fn patterned(&mut self, members: &Members, key: &str, rules: &mut Rules) -> Result<(), Enough> {
-        for (regex, rule) in &members.patterned {
-            self.spend(1 + key.len() / 4)?;
-            match regex {
-                Some(regex) if regex.is_match(key) => rules.patterned.push(*rule),
-                Some(_) => {}
-                None => rules.unsure = true,
+        for (pattern, rule) in &members.patterned {
+            self.spend(1)?;
+            let Some(pattern) = pattern else {
+                rules.unsure = true;
+                continue;
+            };
+            self.spend(pattern.steps(key))?;
+            if pattern.is_match(key) {
+                rules.patterned.push(*rule);
             }
         }
         Ok(())

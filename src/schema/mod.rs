@@ -29,12 +29,12 @@ use std::time::Duration;
 use crate::json::Node;
 
 pub use compile::Faulty;
-pub use pattern::is_linear;
 
 use notes::Three;
 use rule::Rule;
 
-/// The most steps of one check: visits of a subschema at a value, members, elements, and pieces of text. About 20 ms.
+/// The most steps of one check: visits of a subschema at a value, members, elements, and pieces of text. About 20 ms, and half
+/// a second at worst, with patterns and texts made to be slow together.
 pub const STEPS: u32 = 500_000;
 
 /// The steps that a check may take in this time, by the measure of [`STEPS`].
@@ -57,8 +57,10 @@ pub struct Schema {
 /// What of a schema cannot be judged here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Gap {
-    /// A pattern that no engine of linear time takes, such as one that looks ahead.
-    #[error("has a pattern that cannot be matched in linear time, which is not checked")]
+    /// A pattern that no engine of linear time takes, such as one that looks ahead, or that is too large for one.
+    #[error(
+        "has a pattern that cannot be matched in linear time or is too large, which is not checked"
+    )]
     Pattern,
     /// A dialect that is not known.
     #[error("is of a dialect that is not known, and is not checked")]

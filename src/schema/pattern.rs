@@ -1,29 +1,79 @@
 //! Patterns: those of ECMA 262, run by an engine of linear time.
 //!
 //! What both spell alike means the same after [`ours`]; what only ECMA has (looking around, referring back) no engine of linear
-//! time has, and is not judged.
+//! time has, and is not judged. Linear in the text, that is: each byte may cost as much as the compiled pattern is large, so the
+//! size is bounded, and a match takes steps by it. How long a pattern is spelled says nothing: `[ab][a-z]{3000}` is short.
 
 use std::fmt::Write as _;
 
 use regex::{Regex, RegexBuilder};
 
+/// The least that a compiled pattern counts for, in bytes.
+const LEAST: usize = 1 << 10;
 /// Most bytes of one compiled pattern.
-const COMPILED_BYTES: usize = 1 << 20;
-/// Most bytes that matching keeps of it.
-const CACHED_BYTES: usize = 256 << 10;
+const MOST: usize = 512 << 10;
+/// Most bytes that matching keeps of it. Patterns of people need a tenth; one that needs more gains nothing by it.
+const CACHED: usize = 32 << 10;
 
-/// Whether a pattern can be judged.
-pub fn is_linear(pattern: &str) -> bool {
-    compile(pattern).is_some()
+/// A pattern as it is run.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) spelled: Box<str>,
+    regex: Regex,
+    /// Its bytes, rounded up to a power of two.
+    size: usize,
 }
 
-/// The pattern as it is run; `None` when it cannot be.
-pub(super) fn compile(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(&ours(pattern)?)
-        .size_limit(COMPILED_BYTES)
-        .dfa_size_limit(CACHED_BYTES)
-        .build()
-        .ok()
+impl Pattern {
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// What matching a text takes: at each byte, and once before, a quarter for each KiB of the pattern.
+    pub(super) const fn steps(&self, text: &str) -> usize {
+        (text.len() + 1) * (self.size / LEAST) / 4
+    }
+}
+
+/// What the patterns of one schema may take together, in compiled bytes.
+#[derive(Debug)]
+pub(super) struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(1 << 20)
+    }
+}
+
+impl Budget {
+    /// The pattern as it is run; `None` when it cannot be, or is too large.
+    pub(super) fn compile(&mut self, pattern: &str) -> Option<Pattern> {
+        let ours = ours(pattern)?;
+        let mut size = LEAST;
+        // The engine does not tell how large a pattern is, only whether it stays below a limit.
+        while size <= self.0.min(MOST) {
+            let built = RegexBuilder::new(&ours)
+                .size_limit(size)
+                .dfa_size_limit(CACHED)
+                .build();
+            match built {
+                Ok(regex) => {
+                    self.0 -= size;
+                    let spelled = pattern.into();
+                    return Some(Pattern {
+                        spelled,
+                        regex,
+                        size,
+                    });
+                }
+                Err(regex::Error::CompiledTooBig(_)) => size *= 2,
+                Err(_) => return None,
+            }
+        }
+        // So much was built for nothing, which takes as long.
+        self.0 = self.0.saturating_sub(size / 2);
+        None
+    }
 }
 
 type Chars<'p> = std::iter::Peekable<std::str::Chars<'p>>;
@@ -38,17 +88,30 @@ fn ours(pattern: &str) -> Option<String> {
             '\\' => escaped(&mut chars)?.write(&mut out),
             '[' => class(&mut chars, &mut out)?,
             '.' => out.push_str(r"[^\n\r\u{2028}\u{2029}]"),
-            // Groups without a name or with one are alike; marks for the engine are not.
-            '(' if chars.next_if_eq(&'?').is_some() => match chars.next()? {
-                ':' => out.push_str("(?:"),
-                '<' if !matches!(chars.peek(), Some('=' | '!')) => out.push_str("(?<"),
-                _ => return None,
-            },
+            // Nobody asks what a group has captured, and an engine that can tell is larger; marks for the engine are not ECMA's.
+            '(' => {
+                if chars.next_if_eq(&'?').is_some() {
+                    match chars.next()? {
+                        ':' => {}
+                        '<' => group_name(&mut chars)?,
+                        _ => return None,
+                    }
+                }
+                out.push_str("(?:");
+            }
             '{' => repetition(&mut chars, &mut out)?,
             c => out.push(c),
         }
     }
     Some(out)
+}
+
+/// The name of a group, up to its closing mark.
+fn group_name(chars: &mut Chars<'_>) -> Option<()> {
+    let is_first = |c: &char| c.is_alphabetic() || matches!(c, '_' | '$');
+    chars.next_if(is_first)?;
+    while chars.next_if(|c| is_first(c) || c.is_numeric()).is_some() {}
+    chars.next_if_eq(&'>').map(drop)
 }
 
 /// How often, behind its brace; our engine takes more for it than ECMA does (`{,3}`, `{1, 3}`).
@@ -208,6 +271,10 @@ fn hex(chars: &mut Chars<'_>, digits: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
+    fn compile(pattern: &str) -> Option<Pattern> {
+        Budget::default().compile(pattern)
+    }
+
     #[test]
     fn patterns_mean_what_ecma_says() {
         for (pattern, fits, fits_not) in [
@@ -293,10 +360,49 @@ mod tests {
                 if mark <= other {
                     assert_eq!(taken(&range), (mark..=other).collect::<String>(), "{range}");
                 } else {
-                    assert!(!is_linear(&range), "{range}");
+                    assert!(compile(&range).is_none(), "{range}");
                 }
             }
         }
+    }
+
+    /// Each of these is short; the engine made of it is not, and each byte of a text may lead to all of its states.
+    #[test]
+    fn steps_are_taken_by_what_a_pattern_is_and_not_by_how_it_is_spelled() {
+        let text = "a".repeat(1_000);
+        let steps = |pattern: &str| compile(pattern).map(|pattern| pattern.steps(&text));
+        for usual in [
+            r"^[a-z]+$",
+            r"^[A-Za-z0-9+/]*={0,2}$",
+            r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$",
+        ] {
+            assert_eq!(steps(usual), Some(250), "{usual}");
+        }
+        for (slow, least) in [
+            (r"[ab][a-z]{300}x", 7_500),
+            (r"[ab][a-z]{3000}x", 60_000),
+            (r"(?:[ab](?:[a-z]{30}){50})x", 30_000),
+            (r"[ab](?:[a-z]?){1000}x", 30_000),
+        ] {
+            assert!(steps(slow).unwrap() > least, "{slow} {:?}", steps(slow));
+        }
+        assert_eq!(steps(r"[ab][a-z]{9000}x"), None);
+    }
+
+    #[test]
+    fn the_patterns_of_one_schema_are_bounded_together() {
+        let mut budget = Budget::default();
+        let taken: Vec<_> = (0..1_000)
+            .filter_map(|nth| budget.compile(&format!("^[a-z]{{200}}{nth}$")))
+            .collect();
+        let size: usize = taken.iter().map(|pattern| pattern.size).sum();
+        assert!(taken.len() >= 64 && size <= 1 << 20, "{}", taken.len());
+        // What is built for nothing counts as well, and leaves something for others.
+        let mut budget = Budget::default();
+        assert!(budget.compile("^(?:[a-z]{1000}){100}$").is_none());
+        assert!(budget.compile("^[a-z]{200}$").is_some());
+        assert!(budget.compile("^(?:[a-z]{1000}){100}$").is_none());
+        assert!(budget.0 < MOST);
     }
 
     #[test]
@@ -309,6 +415,8 @@ mod tests {
             r"(?<!a)b",
             r"(?i)a",
             r"(?P<a>x)",
+            r"(?<1>x)",
+            r"(?<a",
             r"[]",
             r"\k<a>",
             r"(",
@@ -319,7 +427,7 @@ mod tests {
             r"a{,5}",
             r"a{1, 3}",
         ] {
-            assert!(!is_linear(pattern), "{pattern}");
+            assert!(compile(pattern).is_none(), "{pattern}");
         }
     }
 }

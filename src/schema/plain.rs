@@ -57,14 +57,18 @@ impl Run<'_> {
     pub(super) fn text(&mut self, texts: &Texts, value: Node<'_>) -> Known {
         let text = value.as_str().unwrap_or_default();
         self.spend(text.len() / 256)?;
-        let mut sum = Sum(Three::Yes);
+        let mut sum = Sum(if texts.gap {
+            Three::Unknown
+        } else {
+            Three::Yes
+        });
         if texts.min.is_some() || texts.max.is_some() {
             let length = text.chars().count() as u64;
             sum.add(self.bounds(length, texts.min, texts.max, "characters"));
         }
         if let Some(pattern) = &texts.pattern {
-            self.spend(text.len() * pattern.spelled.len().div_ceil(64) / 4)?;
-            if !pattern.regex.is_match(&text) {
+            self.spend(pattern.steps(&text))?;
+            if !pattern.is_match(&text) {
                 self.tell(|| told::pattern(&pattern.spelled));
                 sum.add(Three::No);
             }

@@ -2,8 +2,7 @@
 
 use hashbrown::HashMap;
 
-use regex::Regex;
-
+use super::pattern::Pattern;
 use crate::json::{Decimal, Kind, Node};
 
 /// A rule's place in [`super::Schema`].
@@ -29,7 +28,7 @@ pub(super) struct Words {
     pub(super) types: Option<Types>,
     /// Each a list of canonical texts, of which the value's must be one: `enum`, `const`.
     pub(super) listed: Vec<Vec<String>>,
-    /// Whether some keyword cannot be judged.
+    /// Whether it refers to what is not known.
     pub(super) gap: bool,
     pub(super) numbers: Option<Box<Numbers>>,
     pub(super) texts: Option<Box<Texts>>,
@@ -75,12 +74,8 @@ pub(super) struct Texts {
     pub(super) min: Option<u64>,
     pub(super) max: Option<u64>,
     pub(super) pattern: Option<Pattern>,
-}
-
-#[derive(Debug)]
-pub(super) struct Pattern {
-    pub(super) spelled: Box<str>,
-    pub(super) regex: Regex,
+    /// Whether there is a pattern that cannot be judged.
+    pub(super) gap: bool,
 }
 
 #[derive(Debug, Default)]
@@ -110,7 +105,7 @@ pub(super) struct Members {
     pub(super) named: HashMap<Box<str>, Named>,
     pub(super) required: Vec<Box<str>>,
     /// `None` for a pattern that cannot be judged.
-    pub(super) patterned: Vec<(Option<Regex>, Id)>,
+    pub(super) patterned: Vec<(Option<Pattern>, Id)>,
     pub(super) additional: Option<Id>,
     pub(super) names: Option<Id>,
     /// Where the first is, the others must be.

@@ -162,6 +162,41 @@ fn what_cannot_be_judged_is_neither_kept_nor_broken_wherever_it_stands() {
 }
 
 #[test]
+fn cat_5_patterns_beyond_what_one_schema_may_take_are_not_judged() {
+    let many: Vec<_> = (0..1_000)
+        .map(|nth| format!(r#""p{nth}":{{"pattern":"^[a-z]{{300}}$"}}"#))
+        .collect();
+    let of = format!(r#"{{"properties":{{{}}}}}"#, many.join(","));
+    assert_eq!(schema(&of).gap(), Some(Gap::Pattern));
+    assert_eq!(
+        told(&of, r#"{"p0":"A"}"#),
+        ["/p0 must match `^[a-z]{300}$`"]
+    );
+    assert_eq!(check(&of, r#"{"p999":"A"}"#), Verdict::Unjudged);
+}
+
+#[test]
+fn a_short_pattern_that_runs_long_takes_steps_by_what_it_runs() {
+    let text = json(&format!("\"{}\"", "ac".repeat(50_000)));
+    for of in [
+        r#"{"pattern":"[ab][a-z]{3000}x"}"#,
+        r#"{"pattern":"[ab](?:[a-z]?){1000}[0-9]"}"#,
+    ] {
+        assert_eq!(
+            schema(of).check(text.root(), STEPS),
+            Verdict::TooMuch,
+            "{of}"
+        );
+    }
+    let of = schema(r#"{"pattern":"^[a-z]+$"}"#);
+    assert_eq!(of.check(text.root(), STEPS), Verdict::Fits);
+    // Names of members are texts as well.
+    let names = json(&format!(r#"{{"{}":1}}"#, "ac".repeat(450)));
+    let of = r#"{"patternProperties":{"[ab][a-z]{6000}x":true}}"#;
+    assert_eq!(schema(of).check(names.root(), 100_000), Verdict::TooMuch);
+}
+
+#[test]
 fn references_are_followed_without_walking_along_the_whole_schema_for_each() {
     let many = 2_000;
     let all: Vec<_> = (0..many).map(|nth| format!(r#""s{nth}":{{}}"#)).collect();
