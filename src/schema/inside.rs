@@ -22,24 +22,33 @@ impl<'a> Run<'a> {
         if let (Some(id), Kind::Object) = (words.unevaluated_members, value.kind()) {
             self.spend(walk(value))?;
             for (at, member) in value.members().enumerate() {
-                self.spend(1)?;
-                if !own.has(at) {
-                    sum.add(self.below(Step::Member(member.key), id, member.value)?);
-                    own.mark(at);
-                }
+                let step = Step::Member(member.key);
+                sum.add(self.unevaluated_one(step, id, member.value, own.has(at))?);
+                own.mark(at, Three::Yes);
             }
         }
         if let (Some(id), Kind::Array) = (words.unevaluated_items, value.kind()) {
             self.spend(walk(value))?;
             for (at, element) in value.elements().enumerate() {
-                self.spend(1)?;
-                if !own.has(at) {
-                    sum.add(self.below(Step::Element(at), id, element)?);
-                    own.mark(at);
-                }
+                sum.add(self.unevaluated_one(Step::Element(at), id, element, own.has(at))?);
+                own.mark(at, Three::Yes);
             }
         }
         Ok(())
+    }
+
+    /// What is asked of a member or element that no other rule has looked at.
+    fn unevaluated_one(&mut self, step: Step<'a>, id: Id, value: Node<'a>, seen: Three) -> Known {
+        self.spend(1)?;
+        match seen {
+            Three::Yes => Ok(Three::Yes),
+            Three::No => self.below(step, id, value),
+            Three::Unknown => match self.untold(|run| run.below(step, id, value))? {
+                Three::Yes => Ok(Three::Yes),
+                // If it was looked at, nothing is asked of it.
+                Three::No | Three::Unknown => Ok(Three::Unknown),
+            },
+        }
     }
 
     pub(super) fn items(
@@ -59,7 +68,7 @@ impl<'a> Run<'a> {
             if let Some(rule) = rule {
                 sum.add(self.below(Step::Element(at), rule, element)?);
                 if let Some(seen) = &mut seen {
-                    seen.mark(at);
+                    seen.mark(at, Three::Yes);
                 }
             }
             if items.unique && sum.0 != Three::No {
@@ -89,13 +98,14 @@ impl<'a> Run<'a> {
         let (mut fitting, mut unknown) = (0, 0);
         self.spend(walk(value))?;
         for (at, element) in value.elements().enumerate() {
-            match self.tried(contains.rule, element, None)? {
-                Three::No => continue,
+            let known = self.tried(contains.rule, element, None)?;
+            match known {
+                Three::No => {}
                 Three::Yes => fitting += 1,
                 Three::Unknown => unknown += 1,
             }
             if let Some(seen) = seen.as_mut().filter(|_| contains.marks) {
-                seen.mark(at);
+                seen.mark(at, known);
             }
         }
         let above = |count: u64| contains.max.is_some_and(|max| count > max);
@@ -152,8 +162,8 @@ impl<'a> Run<'a> {
             if rules.unsure {
                 sum.add(Three::Unknown);
             }
-            if let Some(seen) = seen.as_mut().filter(|_| rules.any()) {
-                seen.mark(at);
+            if let Some(seen) = &mut seen {
+                seen.mark(at, rules.any());
             }
             if let Some(names) = members.names {
                 sum.add(self.name(names, &member.key)?);

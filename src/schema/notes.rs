@@ -13,22 +13,41 @@ pub(super) enum Three {
     Unknown,
 }
 
+impl Three {
+    const fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
+            (Self::No, Self::No) => Self::No,
+            (Self::No | Self::Unknown, Self::No | Self::Unknown) => Self::Unknown,
+        }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Yes, Self::Yes) => Self::Yes,
+            (Self::Yes | Self::Unknown, Self::Yes | Self::Unknown) => Self::Unknown,
+        }
+    }
+}
+
 /// One step of the way into a value.
 pub(super) enum Step<'a> {
     Member(Cow<'a, str>),
     Element(usize),
 }
 
-/// Which members or elements of one value some rule has looked at.
-pub(super) struct Seen(Vec<bool>);
+/// Which members or elements of one value some rule has looked at. Unknown are those that a rule which cannot be judged may
+/// have looked at.
+pub(super) struct Seen(Vec<Three>);
 
 impl Seen {
     /// Nothing of this value yet. It is walked along.
     pub(super) fn of(value: Node<'_>) -> Self {
         kept(value.raw_bytes().len());
         Self(match value.kind() {
-            Kind::Object => vec![false; value.fields().count()],
-            Kind::Array => vec![false; value.elements().count()],
+            Kind::Object => vec![Three::No; value.fields().count()],
+            Kind::Array => vec![Three::No; value.elements().count()],
             Kind::String | Kind::Number | Kind::Bool | Kind::Null => Vec::new(),
         })
     }
@@ -36,7 +55,7 @@ impl Seen {
     /// Nothing yet of the value that another is of.
     pub(super) fn beside(other: &Self) -> Self {
         kept(other.0.len());
-        Self(vec![false; other.0.len()])
+        Self(vec![Three::No; other.0.len()])
     }
 
     /// How many there are.
@@ -44,20 +63,29 @@ impl Seen {
         self.0.len()
     }
 
-    pub(super) fn has(&self, at: usize) -> bool {
-        self.0.get(at).is_some_and(|seen| *seen)
+    pub(super) fn has(&self, at: usize) -> Three {
+        self.0.get(at).copied().unwrap_or(Three::No)
     }
 
-    pub(super) fn mark(&mut self, at: usize) {
+    pub(super) fn mark(&mut self, at: usize, known: Three) {
         if let Some(seen) = self.0.get_mut(at) {
-            *seen = true;
+            *seen = seen.or(known);
         }
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    /// Whatever was not looked at may have been.
+    pub(super) fn doubt(&mut self) {
+        kept(self.0.len());
+        for seen in &mut self.0 {
+            *seen = seen.or(Three::Unknown);
+        }
+    }
+
+    /// Adds what a rule has looked at that fits the value, as far as is known.
+    pub(super) fn merge(&mut self, other: &Self, fits: Three) {
         kept(other.0.len());
         for (seen, other) in self.0.iter_mut().zip(&other.0) {
-            *seen |= *other;
+            *seen = seen.or(other.and(fits));
         }
     }
 }
@@ -110,11 +138,15 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) const fn any(&self) -> bool {
-        self.named.is_some()
-            || self.additional.is_some()
-            || !self.patterned.is_empty()
-            || self.unsure
+    /// Whether there is one.
+    pub(super) const fn any(&self) -> Three {
+        if self.named.is_some() || self.additional.is_some() || !self.patterned.is_empty() {
+            Three::Yes
+        } else if self.unsure {
+            Three::Unknown
+        } else {
+            Three::No
+        }
     }
 }
 

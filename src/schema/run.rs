@@ -136,6 +136,9 @@ impl<'a> Run<'a> {
                 }
                 None => None,
             };
+            if let Some(own) = own.as_mut().filter(|_| words.gap) {
+                own.doubt();
+            }
         }
         match value.kind() {
             Kind::Number => {
@@ -181,7 +184,7 @@ impl<'a> Run<'a> {
         self.choices(words, value, &mut own, &mut sum)?;
         self.unevaluated(words, value, &mut own, &mut sum)?;
         if let (Some(seen), Some(own)) = (seen, &own) {
-            seen.merge(own);
+            seen.merge(own, Three::Yes);
         }
         Ok(sum.0)
     }
@@ -199,16 +202,19 @@ impl<'a> Run<'a> {
         };
         let mut own = self.beside(seen)?;
         let known = self.rule(id, value, Some(&mut own))?;
-        if known != Three::No {
-            seen.merge(&own);
-        }
+        seen.merge(&own, known);
         Ok(known)
     }
 
     /// The same, of which nobody is told.
     pub(super) fn tried(&mut self, id: Id, value: Node<'a>, seen: Option<&mut Seen>) -> Known {
+        self.untold(|run| run.in_place(id, value, seen))
+    }
+
+    /// Tells nobody of what is found on the way.
+    pub(super) fn untold(&mut self, look: impl FnOnce(&mut Self) -> Known) -> Known {
         let told = self.told.take();
-        let known = self.in_place(id, value, seen);
+        let known = look(self);
         self.told = told;
         known
     }
@@ -276,6 +282,10 @@ impl<'a> Run<'a> {
                 Three::No => otherwise,
                 Three::Unknown => {
                     sum.add(Three::Unknown);
+                    // Either of the two may look at anything.
+                    if let Some(own) = own {
+                        own.doubt();
+                    }
                     None
                 }
             };

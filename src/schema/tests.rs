@@ -162,6 +162,76 @@ fn what_cannot_be_judged_is_neither_kept_nor_broken_wherever_it_stands() {
 }
 
 #[test]
+fn what_cannot_be_judged_may_have_looked_at_whatever_is_left() {
+    let text = r#"{"pattern":"(?=x)x"}"#;
+    let meta = "https://json-schema.org/draft/2020-12/schema";
+    for (of, value) in [
+        (
+            format!(
+                r#"{{"if":{{"properties":{{"a":{text}}}}},"then":{{"properties":{{"b":true}}}},"unevaluatedProperties":false}}"#
+            ),
+            r#"{"a":"x","b":1}"#,
+        ),
+        (
+            format!(r#"{{"$ref":"{meta}","unevaluatedProperties":false}}"#),
+            r#"{"type":"object"}"#,
+        ),
+        (
+            format!(
+                r#"{{"allOf":[{{"$ref":"{meta}"}}],"unevaluatedProperties":{{"type":"null"}}}}"#
+            ),
+            r#"{"type":"object","other":null}"#,
+        ),
+        (
+            format!(
+                r#"{{"if":{{"prefixItems":[{text}]}},"else":{{"items":true}},"unevaluatedItems":false}}"#
+            ),
+            r#"["x",1]"#,
+        ),
+        // One that may be broken has not looked at anything then.
+        (
+            format!(
+                r#"{{"not":{{"anyOf":[true,{{"properties":{{"a":{text}}}}}],"unevaluatedProperties":false}}}}"#
+            ),
+            r#"{"a":"x"}"#,
+        ),
+        (
+            format!(
+                r#"{{"contains":{{"anyOf":[{text}]}},"minContains":0,"unevaluatedItems":false}}"#
+            ),
+            r#"["x"]"#,
+        ),
+    ] {
+        assert_eq!(check(&of, value), Verdict::Unjudged, "{of}");
+    }
+    // What can be judged is.
+    for (of, value, want) in [
+        (
+            format!(
+                r#"{{"if":{text},"then":{{"properties":{{"b":true}}}},"unevaluatedProperties":false}}"#
+            ),
+            r#"{"a":1,"b":1}"#,
+            "/a must not be there",
+        ),
+        (
+            r#"{"type":["string","object"],"pattern":"(?=x)x","unevaluatedProperties":false}"#
+                .to_owned(),
+            r#"{"a":1}"#,
+            "/a must not be there",
+        ),
+        (
+            format!(
+                r#"{{"$ref":"{meta}","properties":{{"type":{{"type":"null"}}}},"unevaluatedProperties":false}}"#
+            ),
+            r#"{"type":1,"a":1}"#,
+            "/type must be null",
+        ),
+    ] {
+        assert_eq!(told(&of, value), [want], "{of}");
+    }
+}
+
+#[test]
 fn cat_5_patterns_beyond_what_one_schema_may_take_are_not_judged() {
     let many: Vec<_> = (0..1_000)
         .map(|nth| format!(r#""p{nth}":{{"pattern":"^[a-z]{{300}}$"}}"#))
