@@ -1,4 +1,4 @@
-//! The clocks of meters: nanoseconds since the books were opened, which `tokio::time` can stop for tests, and the day.
+//! The clocks of meters: nanoseconds since the limits were first made, which `tokio::time` can stop for tests, and the day.
 
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ use std::{
 
 use super::{
     Limited, Stage,
-    book::{Book, Entry, Key, Whose},
     clock::Clock,
+    meter_map::{Entry, Key, MeterMap, Whose},
     quota::{Days, Tally},
     rate::{Due, Pace},
     rule::{Amount, Rule},
@@ -44,9 +44,9 @@ enum Asks {
 /// What is kept for each key of a rule.
 #[derive(Debug, Clone)]
 pub(super) enum Meter {
-    Rate(Arc<Book<Due>>),
-    Daily(Arc<Book<Tally>>),
-    Concurrency(Arc<Book<Arc<Seats>>>),
+    Rate(Arc<MeterMap<Due>>),
+    Daily(Arc<MeterMap<Tally>>),
+    Concurrency(Arc<MeterMap<Arc<Seats>>>),
 }
 
 /// How often a rule has said what.
@@ -76,18 +76,18 @@ impl Metered {
         let labels = RuleLabels::of(&name);
         let meter = before.map_or_else(
             || match rule.amount {
-                Amount::Rate(_) => Meter::Rate(Arc::new(Book::new(keys, clock))),
-                Amount::Daily(_) => Meter::Daily(Arc::new(Book::new(keys, clock))),
-                Amount::Concurrency(_) => Meter::Concurrency(Arc::new(Book::new(keys, clock))),
+                Amount::Rate(_) => Meter::Rate(Arc::new(MeterMap::new(keys, clock))),
+                Amount::Daily(_) => Meter::Daily(Arc::new(MeterMap::new(keys, clock))),
+                Amount::Concurrency(_) => Meter::Concurrency(Arc::new(MeterMap::new(keys, clock))),
             },
             |before| before.0.meter.clone(),
         );
         let asks = match (rule.amount, &meter) {
-            (Amount::Rate(rate), Meter::Rate(book)) => {
-                Asks::Rate(Pace::new(rate, book.clone(), clock, labels.clone()))
+            (Amount::Rate(rate), Meter::Rate(map)) => {
+                Asks::Rate(Pace::new(rate, map.clone(), clock, labels.clone()))
             }
-            (Amount::Daily(most), Meter::Daily(book)) => {
-                Asks::Daily(Days::new(most, book.clone(), clock, labels.clone()))
+            (Amount::Daily(most), Meter::Daily(map)) => {
+                Asks::Daily(Days::new(most, map.clone(), clock, labels.clone()))
             }
             // Rules share a meter only where they count the same.
             (Amount::Rate(_) | Amount::Daily(_) | Amount::Concurrency(_), _) => Asks::Concurrency,
@@ -134,7 +134,7 @@ impl Metered {
     /// The seats of this key, if the rule is about calls at once.
     pub(super) fn seats(&self, key: Key) -> Option<Arc<Seats>> {
         match &self.0.meter {
-            Meter::Concurrency(book) => Some(book.with(key, |seats, whose| {
+            Meter::Concurrency(map) => Some(map.with(key, |seats, whose| {
                 if whose == Whose::Shared {
                     overflowed(&self.0.labels);
                 }
@@ -179,9 +179,9 @@ impl Metered {
             admitted: self.0.counts.admitted.load(Relaxed),
             refused: self.0.counts.refused.load(Relaxed),
             keys: match &self.0.meter {
-                Meter::Rate(book) => book.len(),
-                Meter::Daily(book) => book.len(),
-                Meter::Concurrency(book) => book.len(),
+                Meter::Rate(map) => map.len(),
+                Meter::Daily(map) => map.len(),
+                Meter::Concurrency(map) => map.len(),
             },
         }
     }

@@ -1,14 +1,14 @@
 //! Limits: how much of the gateway one caller may have (PRODUCT 10, SECURITY 5.9 and 6).
 //!
 //! Guarantees: rules swap and meters stay, those of a rule that is asked the same way (only how much it lets through may
-//! have changed); memory is bounded under unbounded keys (`book`); nothing is allocated and no lock is taken where no
+//! have changed); memory is bounded under unbounded keys (`meter_map`); nothing is allocated and no lock is taken where no
 //! rule applies; among principals that wait for the same thing turns are taken (`seats`). A refusal names its rule and
 //! says when to try again. What a later rule refuses has still counted with rates asked before it, but not with quotas.
 //! Deliberately absent: what a refusal looks like on the wire, and groups that a credential does not name.
 
-mod book;
 mod clock;
 mod meter;
+mod meter_map;
 mod quota;
 mod rate;
 mod rule;
@@ -32,9 +32,9 @@ pub use rule::{Amount, Concurrency, Dimension, Glob, Pattern, Rule};
 pub use seats::{Full, Room, Seat, Seats};
 pub use subject::Subject;
 
-use book::{Book, Keys};
 use clock::Clock;
 use meter::Metered;
+use meter_map::{Keys, MeterMap};
 
 /// What is configured: the fixed bounds of calls in flight, and rules.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,8 +92,8 @@ struct Asked {
 #[derive(Debug, Clone)]
 struct Fixed {
     process: Arc<Seats>,
-    principals: Arc<Book<Arc<Seats>>>,
-    ways: Arc<Book<Arc<Seats>>>,
+    principals: Arc<MeterMap<Arc<Seats>>>,
+    ways: Arc<MeterMap<Arc<Seats>>>,
 }
 
 /// A call that has to wait or to go.
@@ -182,8 +182,8 @@ impl Limits {
     fn with(rules: LimitRules, clock: Clock) -> Self {
         let fixed = Fixed {
             process: Arc::default(),
-            principals: Arc::new(Book::new(rules.keys, clock)),
-            ways: Arc::new(Book::new(rules.keys, clock)),
+            principals: Arc::new(MeterMap::new(rules.keys, clock)),
+            ways: Arc::new(MeterMap::new(rules.keys, clock)),
         };
         Self::build(rules, fixed, Keys::default(), clock, &[])
     }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    book::{Book, Entry, Key, Whose},
     clock::Clock,
+    meter_map::{Entry, Key, MeterMap, Whose},
 };
 use crate::metrics::{RuleLabels, overflowed};
 
@@ -33,20 +33,25 @@ impl Entry for Tally {
     }
 }
 
-/// A quota over a book.
+/// A quota over a map.
 #[derive(Debug)]
 pub(super) struct Days {
     most: u64,
-    book: Arc<Book<Tally>>,
+    map: Arc<MeterMap<Tally>>,
     clock: Clock,
     labels: RuleLabels,
 }
 
 impl Days {
-    pub(super) fn new(most: u64, book: Arc<Book<Tally>>, clock: Clock, labels: RuleLabels) -> Self {
+    pub(super) fn new(
+        most: u64,
+        map: Arc<MeterMap<Tally>>,
+        clock: Clock,
+        labels: RuleLabels,
+    ) -> Self {
         Self {
             most: most.min(MOST),
-            book,
+            map,
             clock,
             labels,
         }
@@ -81,7 +86,7 @@ impl Days {
     }
 
     fn meet<R>(&self, key: Key, act: impl FnOnce(&Tally) -> R) -> R {
-        self.book.with(key, |tally, whose| {
+        self.map.with(key, |tally, whose| {
             if whose == Whose::Shared {
                 overflowed(&self.labels);
             }

@@ -1,5 +1,5 @@
 //! Rates: so many in a period, and so many at once after a pause.
-//! `governor` decides; what it remembers is in a book of ours, which is bounded and outlives a change of the rate.
+//! `governor` decides; what it remembers is in a map of ours, which is bounded and outlives a change of the rate.
 
 use std::{
     fmt,
@@ -16,8 +16,8 @@ use governor::{
 };
 
 use super::{
-    book::{Book, Entry, Key, Whose},
     clock::Clock,
+    meter_map::{Entry, Key, MeterMap, Whose},
 };
 use crate::metrics::{RuleLabels, overflowed};
 
@@ -73,7 +73,7 @@ impl Entry for Due {
     }
 }
 
-/// A rate over a book.
+/// A rate over a map.
 pub(super) struct Pace {
     limiter: RateLimiter<Key, Store, Ticks, NoOpMiddleware<Nanos>>,
     clock: Clock,
@@ -81,23 +81,28 @@ pub(super) struct Pace {
 
 /// What `governor` keeps its state in.
 struct Store {
-    book: Arc<Book<Due>>,
+    map: Arc<MeterMap<Due>>,
     labels: RuleLabels,
 }
 
-/// Stands at zero until it is set going, so that each limiter counts from the start of the clock: entries of one book must
+/// Stands at zero until it is set going, so that each limiter counts from the start of the clock: entries of one map must
 /// mean the same to the limiter before a reload and to the one after.
 struct Ticks(OnceLock<Clock>);
 
 impl Pace {
-    /// A rate whose meters are in `book`, which must have been written by this clock alone.
-    pub(super) fn new(rate: Rate, book: Arc<Book<Due>>, clock: Clock, labels: RuleLabels) -> Self {
+    /// A rate whose meters are in `map`, which must have been written by this clock alone.
+    pub(super) fn new(
+        rate: Rate,
+        map: Arc<MeterMap<Due>>,
+        clock: Clock,
+        labels: RuleLabels,
+    ) -> Self {
         let at_least_one = |count: u32| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
         let each = rate.period / at_least_one(rate.calls).get();
         let quota = Quota::with_period(each.max(Duration::from_nanos(1)))
             .unwrap_or(Quota::per_second(NonZeroU32::MIN))
             .allow_burst(at_least_one(rate.burst.min(Rate::most_at_once(each))));
-        let store = Store { book, labels };
+        let store = Store { map, labels };
         let limiter = RateLimiter::new(quota, store, Ticks(OnceLock::new()));
         let _unset = limiter.clock().0.set(clock);
         Self { limiter, clock }
@@ -121,7 +126,7 @@ impl StateStore for Store {
     where
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
-        self.book.with(*key, |due, whose| {
+        self.map.with(*key, |due, whose| {
             if whose == Whose::Shared {
                 overflowed(&self.labels);
             }

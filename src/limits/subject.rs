@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::{
-    book::{Key, Keys, Making},
+    meter_map::{Key, Keys, Making},
     rule::{Dimension, Pattern, Rule},
 };
 use crate::{

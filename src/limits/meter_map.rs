@@ -1,11 +1,11 @@
-//! A book: one entry for each key, bounded however many keys there are.
+//! A map of meters: one entry for each key, bounded however many keys there are.
 //!
-//! Guarantees: never more than about the configured number of entries, in 64 shelves of equal size; an entry goes only when it
+//! Guarantees: never more than about the configured number of entries, in 64 shards of equal size; an entry goes only when it
 //! is indistinguishable from a fresh one, so that nobody gets a new start by bringing many keys. **When it is full** of
 //! entries that still mean something, new keys share one entry between all of them: they are held to the rule together,
 //! which is stricter than each for itself and never looser, and those who have an entry are not disturbed. Keys are 128 bits
 //! of two keyed hashes, so that nobody can choose keys that fall together; what they are made of is not kept. Reading an
-//! entry takes a shelf's read lock for as long as an atomic operation; only new keys write.
+//! entry takes a shard's read lock for as long as an atomic operation; only new keys write.
 
 use std::{
     collections::HashMap,
@@ -15,12 +15,12 @@ use std::{
 
 use super::clock::Clock;
 
-/// Shelves, so that keys seldom wait for each other.
-const SHELVES: usize = 64;
-/// A full shelf is not searched for entries to let go of more often than this, in nanoseconds: 100 ms.
+/// Shards, so that keys seldom wait for each other.
+const SHARDS: usize = 64;
+/// A full shard is not searched for entries to let go of more often than this, in nanoseconds: 100 ms.
 const PAUSE: u64 = 100_000_000;
 
-/// What keys are hashed with; one for all books of a process, or they would differ after a reload.
+/// What keys are hashed with; one for all maps of a process, or they would differ after a reload.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys([RandomState; 2]);
 
@@ -33,9 +33,9 @@ pub(super) struct Making([std::hash::DefaultHasher; 2]);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Book<V> {
-    shelves: Box<[RwLock<Shelf<V>>]>,
-    /// The most entries of one shelf.
+pub(super) struct MeterMap<V> {
+    shards: Box<[RwLock<Shard<V>>]>,
+    /// The most entries of one shard.
     most: usize,
     /// The entry that those share who find no place.
     shared: V,
@@ -52,7 +52,7 @@ pub(super) enum Whose {
 }
 
 #[derive(Debug)]
-struct Shelf<V> {
+struct Shard<V> {
     entries: HashMap<Key, V, BuildHasherDefault<First>>,
     /// When it was last searched; 0: never.
     searched: u64,
@@ -100,18 +100,18 @@ impl Making {
     }
 }
 
-impl<V: Entry> Book<V> {
-    /// An empty book for about so many keys.
+impl<V: Entry> MeterMap<V> {
+    /// An empty map for about so many keys.
     pub(super) fn new(keys: usize, clock: Clock) -> Self {
-        let shelf = |_| {
-            RwLock::new(Shelf {
+        let shard = |_| {
+            RwLock::new(Shard {
                 entries: HashMap::default(),
                 searched: 0,
             })
         };
         Self {
-            shelves: (0..SHELVES).map(shelf).collect(),
-            most: keys.div_ceil(SHELVES).max(1),
+            shards: (0..SHARDS).map(shard).collect(),
+            most: keys.div_ceil(SHARDS).max(1),
             shared: V::default(),
             clock,
         }
@@ -119,33 +119,33 @@ impl<V: Entry> Book<V> {
 
     /// Does something with the entry of a key, which is made if it is not there.
     pub(super) fn with<R>(&self, key: Key, act: impl FnOnce(&V, Whose) -> R) -> R {
-        // INVARIANT: a remainder by the number of shelves is the number of one.
-        let shelf = &self.shelves[(key.0[1] % SHELVES as u64) as usize];
+        // INVARIANT: a remainder by the number of shards is the number of one.
+        let shard = &self.shards[(key.0[1] % SHARDS as u64) as usize];
         {
-            let shelf = shelf.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(entry) = shelf.entries.get(&key) {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(entry) = shard.entries.get(&key) {
                 return act(entry, Whose::Own);
             }
         }
-        let mut shelf = shelf.write().unwrap_or_else(PoisonError::into_inner);
-        if !shelf.has_room(self.most, self.clock) && !shelf.entries.contains_key(&key) {
-            drop(shelf);
+        let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+        if !shard.has_room(self.most, self.clock) && !shard.entries.contains_key(&key) {
+            drop(shard);
             return act(&self.shared, Whose::Shared);
         }
-        act(shelf.entries.entry(key).or_default(), Whose::Own)
+        act(shard.entries.entry(key).or_default(), Whose::Own)
     }
 
     /// How many entries there are.
     pub(super) fn len(&self) -> usize {
-        let count = |shelf: &RwLock<Shelf<V>>| {
-            let shelf = shelf.read().unwrap_or_else(PoisonError::into_inner);
-            shelf.entries.len()
+        let count = |shard: &RwLock<Shard<V>>| {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            shard.entries.len()
         };
-        self.shelves.iter().map(count).sum()
+        self.shards.iter().map(count).sum()
     }
 }
 
-impl<V: Entry> Shelf<V> {
+impl<V: Entry> Shard<V> {
     fn has_room(&mut self, most: usize, clock: Clock) -> bool {
         if self.entries.len() < most {
             return true;
@@ -234,19 +234,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_still_means_something_stays_and_who_finds_no_place_shares_one() {
         let keys = Keys::default();
-        let book = Book::<Until>::new(640, Clock::start());
+        let map = MeterMap::<Until>::new(640, Clock::start());
         let soon = Duration::from_secs(1);
         let mut shared = 0;
         for number in 0..10_000 {
-            book.with(key(&keys, &number.to_string()), |entry, whose| {
+            map.with(key(&keys, &number.to_string()), |entry, whose| {
                 entry.0.store(soon.as_nanos() as u64, Relaxed);
                 shared += usize::from(whose == Whose::Shared);
             });
         }
-        assert_eq!((book.len(), shared), (640, 10_000 - 640));
+        assert_eq!((map.len(), shared), (640, 10_000 - 640));
         // Those that were first have entries; later all are as good as new, and give way.
         let found = |text: &str| {
-            book.with(key(&keys, text), |entry, whose| {
+            map.with(key(&keys, text), |entry, whose| {
                 (entry.0.load(Relaxed) > 0, whose)
             })
         };
@@ -255,35 +255,35 @@ mod tests {
         assert_eq!(found("new"), (true, Whose::Shared));
         advance(Duration::from_millis(101)).await;
         assert_eq!(found("new"), (false, Whose::Own));
-        assert_eq!(book.len(), 640 - 10 + 1);
+        assert_eq!(map.len(), 640 - 10 + 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_million_keys_take_less_than_five_mebibytes_with_the_default_of_a_hundred_thousand() {
         let keys = Keys::default();
-        let book = Book::<Until>::new(100_000, Clock::start());
+        let map = MeterMap::<Until>::new(100_000, Clock::start());
         for number in 0..1_000_000 {
-            book.with(key(&keys, &number.to_string()), |entry, _| {
+            map.with(key(&keys, &number.to_string()), |entry, _| {
                 entry.0.store(u64::MAX, Relaxed);
             });
         }
-        let bytes = |shelf: &RwLock<Shelf<Until>>| {
-            let room = shelf.read().unwrap().entries.capacity();
+        let bytes = |shard: &RwLock<Shard<Until>>| {
+            let room = shard.read().unwrap().entries.capacity();
             // One in eight places stays free, and each has a byte of its own.
             (room * 8).div_ceil(7) * (size_of::<(Key, Until)>() + 1)
         };
-        let bytes: usize = book.shelves.iter().map(bytes).sum();
+        let bytes: usize = map.shards.iter().map(bytes).sum();
         assert!(bytes < 5 << 20, "{bytes}");
-        assert_eq!(book.len(), 100_032);
+        assert_eq!(map.len(), 100_032);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_full_shelf_is_not_searched_again_and_again() {
         let keys = Keys::default();
-        let book = Book::<Until>::new(1, Clock::start());
+        let map = MeterMap::<Until>::new(1, Clock::start());
         advance(Duration::from_secs(1)).await;
         let put = |text: &str, until: u64| {
-            book.with(key(&keys, text), |entry, whose| {
+            map.with(key(&keys, text), |entry, whose| {
                 entry.0.store(until, Relaxed);
                 whose
             })
@@ -291,10 +291,10 @@ mod tests {
         for number in 0..10_000 {
             put(&number.to_string(), u64::MAX);
         }
-        assert_eq!(book.len(), SHELVES);
-        // What is in the shelf is fresh, but it was searched a moment ago.
-        for shelf in &book.shelves {
-            for entry in shelf.read().unwrap().entries.values() {
+        assert_eq!(map.len(), SHARDS);
+        // What is in the shard is fresh, but it was searched a moment ago.
+        for shard in &map.shards {
+            for entry in shard.read().unwrap().entries.values() {
                 entry.0.store(0, Relaxed);
             }
         }
