@@ -15,7 +15,12 @@ use std::{
 
 use moka::sync::Cache;
 
-use super::{load::Compiled, mention::Attributes, rule::Literal, schema::type_of};
+use super::{
+    load::Compiled,
+    mention::Attributes,
+    rule::{Constraint, Literal},
+    schema::type_of,
+};
 use crate::call::{Identity, IdentityKind};
 
 /// Classes that are kept; the least used are forgotten, and made anew when they come again.
@@ -26,7 +31,7 @@ const IDENTITIES: u64 = 16_384;
 /// What policy knows of somebody: identities that no policy can tell apart are of one class, and see the same lists. Cheap to
 /// clone, to compare and to hash; classes of different sets of policies must not be compared.
 #[derive(Debug, Clone)]
-pub struct Class(pub(super) Arc<Grants>);
+pub struct Class(pub(super) Arc<ClassTraits>);
 
 impl PartialEq for Class {
     fn eq(&self, other: &Self) -> bool {
@@ -62,7 +67,7 @@ impl Class {
 
     fn new(traits: Traits<'_>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(Arc::new(Grants {
+        Self(Arc::new(ClassTraits {
             kind: traits.kind,
             uid: traits.uid,
             ancestors: traits.ancestors.into(),
@@ -76,8 +81,9 @@ impl Class {
     }
 }
 
+/// The traits that all of one class share.
 #[derive(Debug)]
-pub(super) struct Grants {
+pub(super) struct ClassTraits {
     pub(super) kind: IdentityKind,
     /// The literal that names them, if any does.
     uid: Option<u32>,
@@ -126,7 +132,7 @@ impl Traits<'_> {
     }
 }
 
-impl Grants {
+impl ClassTraits {
     fn traits(&self) -> Traits<'_> {
         Traits {
             kind: self.kind,
@@ -345,30 +351,45 @@ impl Classes {
     }
 
     /// The id that stands for a class.
-    pub(super) fn id<'a>(&'a self, grants: &'a Grants) -> &'a str {
-        match grants.uid.and_then(|uid| self.literals.get(uid as usize)) {
+    pub(super) fn id<'a>(&'a self, traits: &'a ClassTraits) -> &'a str {
+        match traits.uid.and_then(|uid| self.literals.get(uid as usize)) {
             Some((_, id)) => id,
             None => &self.nobody,
         }
     }
 
     /// The groups and tenants that a class is in, as far as policies name them.
-    pub(super) fn ancestors<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a Literal> {
-        grants
+    pub(super) fn ancestors<'a>(
+        &'a self,
+        traits: &'a ClassTraits,
+    ) -> impl Iterator<Item = &'a Literal> {
+        traits
             .ancestors
             .iter()
             .filter_map(|number| self.literals.get(*number as usize))
     }
 
     /// Whether a class is, or is in, what a literal names.
-    pub(super) fn is_in(&self, grants: &Grants, (ty, id): (&str, &str)) -> bool {
+    pub(super) fn is_in(&self, traits: &ClassTraits, (ty, id): (&str, &str)) -> bool {
         self.number(ty, id).is_some_and(|number| {
-            grants.uid == Some(number) || grants.ancestors.binary_search(&number).is_ok()
+            traits.uid == Some(number) || traits.ancestors.binary_search(&number).is_ok()
         })
     }
 
     /// Whether a class is what a literal names.
-    pub(super) fn is(&self, grants: &Grants, (ty, id): (&str, &str)) -> bool {
-        grants.uid.is_some() && self.number(ty, id) == grants.uid
+    pub(super) fn is(&self, traits: &ClassTraits, (ty, id): (&str, &str)) -> bool {
+        traits.uid.is_some() && self.number(ty, id) == traits.uid
+    }
+
+    /// Whether the scope of a policy means a class.
+    pub(super) fn is_meant(&self, traits: &ClassTraits, scope: &Constraint) -> bool {
+        let is = |ty: &str| ty == type_of(traits.kind);
+        match scope {
+            Constraint::Any => true,
+            Constraint::Is(ty) => is(ty),
+            Constraint::Eq((ty, id)) => self.is(traits, (ty, id)),
+            Constraint::In((ty, id)) => self.is_in(traits, (ty, id)),
+            Constraint::IsIn(kind, (ty, id)) => is(kind) && self.is_in(traits, (ty, id)),
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::{
     laid::Laid,
     load::Compiled,
     mention::Mentions,
-    possible::{Outcomes, World},
+    possible::{EvalContext, Outcomes},
     represent,
     rule::{Constraint, Rule},
     slice::Slice,
@@ -212,7 +212,7 @@ impl Prepared {
         explanation.within = within
             .map(|(ty, id)| format!("{ty}::{:?}", &**id))
             .collect();
-        let world = World {
+        let eval = EvalContext {
             classes: &set.classes,
             who: &class.0,
             action: ask.action,
@@ -221,11 +221,11 @@ impl Prepared {
             given: None,
         };
         let about = |rule: &&Rule| {
-            rule.actions.has(ask.action) && world.resource(&rule.resource) != Outcomes::FALSE
+            rule.actions.has(ask.action) && eval.resource(&rule.resource) != Outcomes::FALSE
         };
         let about = set.compiled.rules.iter().filter(about);
         let states: Vec<_> = about
-            .map(|rule| (rule, state(set, rule, &world, &item, ask)))
+            .map(|rule| (rule, state(set, rule, &eval, &item, ask)))
             .collect();
         let applies = |(rule, state): &(&Rule, State)| rule.permits && *state == State::Applies;
         let permitted = states.iter().any(applies);
@@ -282,7 +282,7 @@ impl Prepared {
         let laid = self.item(set, &item.as_used(action));
         let able = |who: String, identity: &Identity, others_may: bool| {
             let class = self.class(identity);
-            let world = World {
+            let eval = EvalContext {
                 classes: &set.classes,
                 who: &class.0,
                 action,
@@ -290,8 +290,8 @@ impl Prepared {
                 toolset: toolset.map(Some),
                 given: None,
             };
-            let able = able(set, who.clone(), &world);
-            able.or_else(|| others_may.then(|| exception(set, who, &world)))
+            let able = able(set, who.clone(), &eval);
+            able.or_else(|| others_may.then(|| exception(set, who, &eval)))
         };
         let (mut found, mut kinds) = (Vec::new(), Vec::new());
         for (kind, text) in [
@@ -357,7 +357,7 @@ fn somebody(set: &Set, kind: IdentityKind, name: Option<&Arc<str>>) -> Identity 
 }
 
 /// Whether somebody may, and on what it depends; `None` if not.
-fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
+fn able(set: &Set, who: String, eval: &EvalContext<'_>) -> Option<Able> {
     let mut able = Able {
         who,
         may: "depends",
@@ -368,7 +368,7 @@ fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
     // One permit that wants an approval is enough to need it, whatever others permit.
     let mut approval = Outcomes::FALSE;
     for rule in &set.compiled.rules {
-        let outcomes = world.rule(rule);
+        let outcomes = eval.rule(rule);
         if outcomes == Outcomes::FALSE {
             continue;
         }
@@ -415,9 +415,9 @@ fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
 }
 
 /// Somebody who may not, and the policies that see to it.
-fn exception(set: &Set, who: String, world: &World<'_>) -> Able {
+fn exception(set: &Set, who: String, eval: &EvalContext<'_>) -> Able {
     let bars = |rule: &&Rule| {
-        let outcomes = world.rule(rule);
+        let outcomes = eval.rule(rule);
         // Of permits those count that cannot be evaluated, which denies.
         !outcomes.has(Outcomes::FALSE) && (!rule.permits || outcomes == Outcomes::ERROR)
     };
@@ -431,13 +431,13 @@ fn exception(set: &Set, who: String, world: &World<'_>) -> Able {
 }
 
 /// Whether a policy applies, by Cedar's own word on its conditions.
-fn state(set: &Set, rule: &Rule, world: &World<'_>, item: &Laid, ask: &Ask<'_>) -> State {
-    if world.principal(&rule.principal) == Outcomes::FALSE {
+fn state(set: &Set, rule: &Rule, eval: &EvalContext<'_>, item: &Laid, ask: &Ask<'_>) -> State {
+    if eval.principal(&rule.principal) == Outcomes::FALSE {
         return State::MeantFor(meant_for(&rule.principal));
     }
     let number = set.compiled.names.get(rule.cedar.id()).copied();
     let number = number.and_then(|number| u32::try_from(number).ok());
-    let Some(slice) = Slice::of(&set.compiled, number.as_slice(), world) else {
+    let Some(slice) = Slice::of(&set.compiled, number.as_slice(), eval) else {
         return State::Fails("Cedar does not take it".into());
     };
     if slice.rules.is_empty() {

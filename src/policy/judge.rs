@@ -12,7 +12,7 @@ use super::{
     laid::Laid,
     load::Compiled,
     mention::Mentions,
-    possible::World,
+    possible::EvalContext,
     represent::Unrepresentable,
     rule::Rule,
     slice::{Slice, Verdict},
@@ -30,7 +30,7 @@ pub(super) fn evaluate(
         Ok(given) => given,
         Err(fault) => return Err(unrepresentable(set, slice, &fault)),
     };
-    let world = World {
+    let eval = EvalContext {
         classes: &set.classes,
         who: &class.0,
         action: ask.action,
@@ -38,12 +38,12 @@ pub(super) fn evaluate(
         toolset: Some(given.toolset),
         given: Some(&given),
     };
-    let Some(verdict) = slice.verdict(&set.compiled, &world) else {
-        return Err(odd(set));
+    let Some(verdict) = slice.verdict(&set.compiled, &eval) else {
+        return Err(not_evaluable(set));
     };
     judge(set, slice, &verdict).map_err(|denied| {
         let plainly = denied.reason == Refusal::Denied && denied.policies.is_empty();
-        match plainly.then(|| step_up(set, slice, &world, ask)).flatten() {
+        match plainly.then(|| step_up(set, slice, &eval, ask)).flatten() {
             Some(better) => better,
             None => denied,
         }
@@ -128,19 +128,24 @@ fn would_permit(compiled: &Compiled, slice: &Slice) -> String {
 }
 
 /// Whether scopes that policies look for would help, and which.
-fn step_up(set: &super::Set, slice: &Slice, world: &World<'_>, ask: &Ask<'_>) -> Option<Denied> {
+fn step_up(
+    set: &super::Set,
+    slice: &Slice,
+    eval: &EvalContext<'_>,
+    ask: &Ask<'_>,
+) -> Option<Denied> {
     for rule in rules(&set.compiled, &slice.rules) {
         let lacking = rule.mentions.scopes.difference(&ask.who.scopes);
         let lacking: Vec<Arc<str>> = lacking.cloned().collect();
         if !rule.permits || lacking.is_empty() {
             continue;
         }
-        let given = Given::of(ask, world.item, &slice.mentions, &lacking).ok()?;
-        let world = World {
+        let given = Given::of(ask, eval.item, &slice.mentions, &lacking).ok()?;
+        let eval = EvalContext {
             given: Some(&given),
-            ..*world
+            ..*eval
         };
-        let verdict = slice.verdict(&set.compiled, &world)?;
+        let verdict = slice.verdict(&set.compiled, &eval)?;
         if judge(set, slice, &verdict).is_ok() {
             let text = format!("this needs the scope {}", lacking.join(" "));
             let policies = vec![rule.name.clone()];
@@ -169,8 +174,8 @@ fn unrepresentable(set: &super::Set, slice: &Slice, fault: &Unrepresentable) -> 
     denied(set, Refusal::Unrepresentable, policies.collect(), &text)
 }
 
-/// What is said where Cedar does not take what it is asked.
-pub(super) fn odd(set: &super::Set) -> Denied {
+/// The denial where Cedar does not take what it is asked.
+pub(super) fn not_evaluable(set: &super::Set) -> Denied {
     denied(
         set,
         Refusal::Error,

@@ -13,9 +13,9 @@ use moka::sync::Cache;
 use super::{
     Action, Ask, Class, Denied, Permit, Policy, Problem, Refusal, Subject,
     class::Mixing,
-    judge::{denied, evaluate, judge, odd},
+    judge::{denied, evaluate, judge, not_evaluable},
     laid::{Items, Laid},
-    possible::{Outcomes, World},
+    possible::{EvalContext, Outcomes},
     slice::{ClassRules, Slice, may_be_permitted},
 };
 use crate::call::Identity;
@@ -194,7 +194,7 @@ impl Prepared {
         toolset: Option<Option<&str>>,
     ) -> bool {
         item.item.kind.uses().iter().any(|action| {
-            let world = World {
+            let eval = EvalContext {
                 classes: &set.classes,
                 who: &class.0,
                 action: *action,
@@ -203,14 +203,14 @@ impl Prepared {
                 given: None,
             };
             let rules = rules.about(&set.compiled, item, *action);
-            may_be_permitted(&set.compiled, &rules, &world)
+            may_be_permitted(&set.compiled, &rules, &eval)
         })
     }
 
     fn ready(&self, set: &super::Set, class: &Class, item: &Laid, action: Action) -> Ready {
         let compiled = &set.compiled;
         let rules = set.rules(class);
-        let world = World {
+        let eval = EvalContext {
             classes: &set.classes,
             who: &class.0,
             action,
@@ -231,14 +231,9 @@ impl Prepared {
         } else {
             Some(!shown)
         };
-        let slice = Slice::of(compiled, &about, &world);
+        let slice = Slice::of(compiled, &about, &eval);
         let decided = match &slice {
-            None => Some(Err(denied(
-                set,
-                Refusal::Error,
-                Vec::new(),
-                "policy cannot be evaluated here",
-            ))),
+            None => Some(Err(not_evaluable(set))),
             // Not even the arguments are looked at: a hidden item is to answer as fast as an unknown one.
             Some(slice) if hidden == Some(true) && action.is_use() => {
                 let rules = slice
@@ -246,7 +241,7 @@ impl Prepared {
                     .iter()
                     .map(|rule| &compiled.rules[*rule as usize]);
                 let forbid = rules
-                    .filter(|rule| !rule.permits && !world.rule(rule).has(Outcomes::FALSE))
+                    .filter(|rule| !rule.permits && !eval.rule(rule).has(Outcomes::FALSE))
                     .map(|rule| rule.name.clone());
                 let policies = sorted(forbid.collect());
                 let text = if policies.is_empty() {
@@ -256,11 +251,12 @@ impl Prepared {
                 };
                 Some(Err(denied(set, Refusal::Denied, policies, text)))
             }
-            Some(slice) if !slice.mentions.reads_context() => Some(
-                slice
-                    .verdict(compiled, &world)
-                    .map_or_else(|| Err(odd(set)), |verdict| judge(set, slice, &verdict)),
-            ),
+            Some(slice) if !slice.mentions.reads_context() => {
+                Some(slice.verdict(compiled, &eval).map_or_else(
+                    || Err(not_evaluable(set)),
+                    |verdict| judge(set, slice, &verdict),
+                ))
+            }
             Some(_) => None,
         };
         let decided = decided.map(|decided| {
@@ -288,7 +284,7 @@ impl Prepared {
         let decided = match (&ready.decided, &ready.slice) {
             (Some(decided), _) => decided.clone(),
             (None, Some(slice)) => evaluate(set, slice, class, item, ask),
-            (None, None) => Err(odd(set)),
+            (None, None) => Err(not_evaluable(set)),
         };
         decided.map_err(|mut denied| {
             denied.hidden = ready.hidden.unwrap_or_else(|| {

@@ -21,12 +21,12 @@ use cedar_policy::{
 
 use super::{
     Action, Class, ItemKind,
-    class::{Classes, Grants},
+    class::{ClassTraits, Classes},
     context::Given,
     laid::Laid,
     load::Compiled,
     mention::Mentions,
-    possible::{Outcomes, World},
+    possible::{EvalContext, Outcomes},
     rule::{Rule, uid},
     schema::{self, type_of},
 };
@@ -77,7 +77,7 @@ impl ClassRules {
     pub(super) fn of(compiled: &Compiled, classes: &Classes, class: &Class) -> Self {
         let mut rules = Self::default();
         for (rule, number) in compiled.rules.iter().zip(0..) {
-            if !is_meant(classes, &class.0, rule) {
+            if !classes.is_meant(&class.0, &rule.principal) {
                 continue;
             }
             let named = rule.resource.literal();
@@ -108,25 +108,12 @@ impl ClassRules {
     }
 }
 
-/// Whether the scope of a policy may mean a class.
-fn is_meant(classes: &Classes, who: &Grants, rule: &Rule) -> bool {
-    use super::rule::Constraint;
-    let is = |ty: &str| ty == type_of(who.kind);
-    match &rule.principal {
-        Constraint::Any => true,
-        Constraint::Is(ty) => is(ty),
-        Constraint::Eq((ty, id)) => classes.is(who, (ty, id)),
-        Constraint::In((ty, id)) => classes.is_in(who, (ty, id)),
-        Constraint::IsIn(kind, (ty, id)) => is(kind) && classes.is_in(who, (ty, id)),
-    }
-}
-
 /// Whether an action may be permitted, in some context: only then is an item listed for it.
-pub(super) fn may_be_permitted(compiled: &Compiled, rules: &[u32], world: &World<'_>) -> bool {
+pub(super) fn may_be_permitted(compiled: &Compiled, rules: &[u32], eval: &EvalContext<'_>) -> bool {
     let mut permitted = false;
     for rule in rules {
         let rule = &compiled.rules[*rule as usize];
-        let outcomes = world.rule(rule);
+        let outcomes = eval.rule(rule);
         if rule.permits {
             if outcomes == Outcomes::ERROR {
                 return false;
@@ -142,10 +129,10 @@ pub(super) fn may_be_permitted(compiled: &Compiled, rules: &[u32], world: &World
 impl Slice {
     /// Of these rules those that matter.
     /// `None` if Cedar does not take what it is made of, which denies.
-    pub(super) fn of(compiled: &Compiled, rules: &[u32], world: &World<'_>) -> Option<Self> {
+    pub(super) fn of(compiled: &Compiled, rules: &[u32], eval: &EvalContext<'_>) -> Option<Self> {
         let rules: Vec<u32> = rules
             .iter()
-            .filter(|rule| world.rule(&compiled.rules[**rule as usize]) != Outcomes::FALSE)
+            .filter(|rule| eval.rule(&compiled.rules[**rule as usize]) != Outcomes::FALSE)
             .copied()
             .collect();
         let mut mentions = Mentions::default();
@@ -154,9 +141,9 @@ impl Slice {
         for number in &rules {
             let rule = &compiled.rules[*number as usize];
             mentions.join(&rule.mentions);
-            let policy = if world.scope(rule) == Outcomes::TRUE {
+            let policy = if eval.scope(rule) == Outcomes::TRUE {
                 if let Some(residuals) = &mut residuals {
-                    residuals.push(Residual::of(*number, rule, world));
+                    residuals.push(Residual::of(*number, rule, eval));
                 }
                 &rule.bare
             } else {
@@ -169,12 +156,12 @@ impl Slice {
         if let Some(residuals) = &mut residuals {
             residuals.sort_unstable_by(|one, two| name(one).cmp(name(two)));
         }
-        let principal = uid(type_of(world.who.kind), world.classes.id(world.who));
-        let resource = uid(world.item.type_name(), &world.item.item.outward);
-        let action = uid("Action", world.action.name());
+        let principal = uid(type_of(eval.who.kind), eval.classes.id(eval.who));
+        let resource = uid(eval.item.type_name(), &eval.item.item.outward);
+        let action = uid("Action", eval.action.name());
         let entities = [
-            principal_entity(&principal, world.classes, world.who)?,
-            resource_entity(&resource, world.item)?,
+            principal_entity(&principal, eval.classes, eval.who)?,
+            resource_entity(&resource, eval.item)?,
             schema::actions().get(&action).cloned()?,
         ];
         let entities = Entities::from_entities(entities, None).ok()?;
@@ -191,24 +178,24 @@ impl Slice {
     }
 
     /// What the policies come to, with the context if one is given. `None` if Cedar does not take it, which denies.
-    pub(super) fn verdict(&self, compiled: &Compiled, world: &World<'_>) -> Option<Verdict> {
-        let weighed = self.weigh(world);
+    pub(super) fn verdict(&self, compiled: &Compiled, eval: &EvalContext<'_>) -> Option<Verdict> {
+        let weighed = self.weigh(eval);
         // Both ways are one, or the build is broken: checked wherever tests go.
         debug_assert!(
-            weighed.is_none() || weighed == self.told(compiled, world.given),
+            weighed.is_none() || weighed == self.told(compiled, eval.given),
             "compared here: {weighed:?}; Cedar: {:?}; {:?}",
-            self.told(compiled, world.given),
-            world.given
+            self.told(compiled, eval.given),
+            eval.given
         );
-        weighed.or_else(|| self.told(compiled, world.given))
+        weighed.or_else(|| self.told(compiled, eval.given))
     }
 
     /// What the policies come to, where comparing here tells it exactly.
-    fn weigh<'a>(&'a self, world: &World<'a>) -> Option<Verdict> {
+    fn weigh<'a>(&'a self, eval: &EvalContext<'a>) -> Option<Verdict> {
         let mut verdict = Verdict::default();
         'rules: for residual in self.residuals.as_ref()? {
             for (expr, holds) in &residual.conditions {
-                match world.condition(expr, *holds) {
+                match eval.condition(expr, *holds) {
                     Outcomes::TRUE => {}
                     Outcomes::FALSE => continue 'rules,
                     Outcomes::ERROR => {
@@ -285,7 +272,7 @@ impl Slice {
 
 impl Residual {
     /// What is left of a policy whose scope holds.
-    fn of(number: u32, rule: &Rule, world: &World<'_>) -> Self {
+    fn of(number: u32, rule: &Rule, eval: &EvalContext<'_>) -> Self {
         let mut conditions = Vec::new();
         for (expr, holds) in &rule.conditions {
             if *holds {
@@ -295,7 +282,7 @@ impl Residual {
             }
         }
         // What holds in every context need not be asked again; what may fail is no such thing.
-        conditions.retain(|(expr, holds)| world.condition(expr, *holds) != Outcomes::TRUE);
+        conditions.retain(|(expr, holds)| eval.condition(expr, *holds) != Outcomes::TRUE);
         Self {
             rule: number,
             permits: rule.permits,
@@ -319,7 +306,7 @@ fn conjuncts(expr: &Arc<Expr>, each: &mut impl FnMut(&Arc<Expr>)) {
     }
 }
 
-fn principal_entity(uid: &EntityUid, classes: &Classes, who: &Grants) -> Option<Entity> {
+fn principal_entity(uid: &EntityUid, classes: &Classes, who: &ClassTraits) -> Option<Entity> {
     let text = |text: &Arc<str>| RestrictedExpression::new_string(text.as_ref().to_owned());
     let mut attributes = HashMap::new();
     for (key, value) in [

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use super::{
-    Outcomes, World,
+    EvalContext, Outcomes,
     value::Value::{self, Bool, Fails, Open},
 };
 use crate::policy::represent::Held;
 
-impl<'a> World<'a> {
+impl<'a> EvalContext<'a> {
     /// A member of the context; it fails where it is not there.
     pub(super) fn given(&self, name: &str) -> Value<'a> {
         let Some(given) = self.given else {

@@ -21,7 +21,7 @@ use cedar_policy::pst::{BinaryOp, Expr, Literal, UnaryOp, Var};
 
 use super::{
     Action, ItemKind,
-    class::{Classes, Grants},
+    class::{ClassTraits, Classes},
     context::Given,
     expand::Expansions,
     laid::{Known, Laid, Parts},
@@ -39,11 +39,11 @@ use value::{
     Value::{self, Bool, Fails, Open},
 };
 
-/// What is known when something is asked without its context.
+/// What policies are evaluated with: all that is known, whether or not the context is.
 #[derive(Clone, Copy)]
-pub(super) struct World<'a> {
+pub(super) struct EvalContext<'a> {
     pub(super) classes: &'a Classes,
-    pub(super) who: &'a Grants,
+    pub(super) who: &'a ClassTraits,
     pub(super) action: Action,
     pub(super) item: &'a Laid,
     /// The toolset of the endpoint, where it is known.
@@ -52,7 +52,7 @@ pub(super) struct World<'a> {
     pub(super) given: Option<&'a Given<'a>>,
 }
 
-impl<'a> World<'a> {
+impl<'a> EvalContext<'a> {
     /// What a policy may come to: `TRUE` is that it is satisfied.
     pub(super) fn rule(&self, rule: &'a Rule) -> Outcomes {
         let mut all = self.scope(rule);
@@ -78,17 +78,9 @@ impl<'a> World<'a> {
             .and(|| self.resource(&rule.resource))
     }
 
-    /// Whether the principal may be what a scope says.
+    /// Whether the principal is what a scope says.
     pub(super) fn principal(&self, constraint: &Constraint) -> Outcomes {
-        let is = |ty: &str| ty == type_of(self.who.kind);
-        let within = |literal: &(_, _)| self.classes.is_in(self.who, named(literal));
-        Outcomes::of(match constraint {
-            Constraint::Any => true,
-            Constraint::Is(ty) => is(ty),
-            Constraint::Eq(literal) => self.classes.is(self.who, named(literal)),
-            Constraint::In(literal) => within(literal),
-            Constraint::IsIn(ty, literal) => is(ty) && within(literal),
-        })
+        Outcomes::of(self.classes.is_meant(self.who, constraint))
     }
 
     /// Whether the item may be what a scope says.
@@ -505,7 +497,7 @@ impl<'a> World<'a> {
     }
 }
 
-impl<'a> World<'a> {
+impl<'a> EvalContext<'a> {
     /// An attribute of what a template may expand to.
     fn expansion_attribute(&self, name: &str) -> Value<'a> {
         let Some(expansions) = self.expansions() else {
