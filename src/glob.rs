@@ -26,7 +26,7 @@ pub fn matches(glob: &str, text: &str) -> bool {
     fits(glob.chars().map(part), text)
 }
 
-/// Whether a pattern of these parts matches all of `text`, in as many steps.
+/// Whether a pattern of these parts matches all of `text`. At most the product of both lengths in steps.
 pub fn fits(pattern: impl Iterator<Item = Part> + Clone, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern, text);
     let mut retry = None; // past the last run, and where that ends so far

@@ -59,7 +59,7 @@ pub struct SealError;
 
 /// Seals and opens.
 pub struct Sealer {
-    /// Tells secrets apart, so that a rotated one can be recognised; derived, tells nothing of the secret.
+    /// Tells secrets apart: what another one has sealed is refused before it is decrypted. Derived; tells nothing of the secret.
     key_id: [u8; KEY_ID],
     keys: [RandomizedNonceKey; Purpose::ALL.len()],
 }

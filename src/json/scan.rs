@@ -1,4 +1,4 @@
-//! The one strict reader: RFC 8259 and nothing else, bounded, linear, without recursion.
+//! The one strict reader: RFC 8259 and nothing else, bounded, without recursion, linear but for the sorting of member names.
 //!
 //! Refuses what readers are known to disagree on: duplicate member names (compared after unescaping), unpaired
 //! surrogates, byte order marks, trailing bytes, `NaN`, comments. Stack use is constant; heap use is bounded by the

@@ -96,7 +96,7 @@ pub struct Problem {
 }
 
 impl Schema {
-    /// Lays a schema out. Cost: linear in its size; keep it.
+    /// Lays a schema out. Cost: its size for each level it nests, and a bounded time for its patterns; keep it.
     ///
     /// # Errors
     /// [`Faulty`] when it refers to nothing, to elsewhere, or to itself without end.
