@@ -1,5 +1,7 @@
 //! What bytes tokens are made of, and what stands between their parts.
 
+use std::ops::Range;
+
 /// What runs are made of.
 pub(super) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
@@ -32,6 +34,14 @@ pub(super) const fn is_joint(byte: u8) -> bool {
         byte,
         b'.' | b'/' | b'+' | b'~' | b':' | b'|' | b'!' | b'=' | b'$'
     )
+}
+
+/// The span with all of each character that it cuts.
+pub(super) fn whole_characters(text: &[u8], span: Range<usize>) -> Range<usize> {
+    let inside = |at: &usize| matches!(text.get(*at), Some(0x80..=0xBF));
+    let back = (0..=span.start).rev().take_while(inside).count();
+    let on = (span.end..).take_while(inside).count();
+    span.start - back..span.end + on
 }
 
 /// Whether `text` ends with `word`, whatever its case.

@@ -10,7 +10,7 @@ use fearless_simd::{Level, Simd, dispatch};
 use super::{
     Names, Wanted,
     blocks::{Marks, Parts},
-    bytes::{is_joint, is_joint_or_at, is_part, is_token},
+    bytes::{is_joint, is_joint_or_at, is_part, is_token, whole_characters},
     checksums::checksum_holds,
     context::Valued,
     ending::Ending,
@@ -410,6 +410,8 @@ impl<'a> Scan<'a> {
     }
 
     pub(super) fn hit(&mut self, span: Range<usize>, class: Class, rule: &Arc<str>) {
+        // Outward, so that nothing of a secret is left over.
+        let span = whole_characters(self.text, span);
         // What is weak may still turn out to be more.
         if class == Class::Secret {
             self.pass(span.end);

@@ -107,6 +107,53 @@ fn all() -> Sanitizer {
     Sanitizer::new(DETECTORS.clone(), rules, Findings::new())
 }
 
+/// What detectors look behind or around, and no farther than a bound.
+const BEGINNINGS: [&str; 24] = [
+    "https://hooks.slack.com/services/T0A1B2C3D/",
+    "https://discord.com/api/webhooks/8217364509182736455/",
+    "https://a:b1C2d3E4f5",
+    "postgres://app:",
+    "curl -u app:",
+    "curl -u \"app:",
+    "password=",
+    "Server=a;Password=",
+    "\nPGPASSWORD=",
+    "password: \"",
+    "sshpass -p ",
+    "IDENTIFIED BY '",
+    "ConvertTo-SecureString \"",
+    "Authorization: Bearer ",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.",
+    "-----BEGIN PRIVATE KEY-----\n",
+    "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n",
+    "PuTTY-User-Key-File-3: Private-Lines: 14\n",
+    "kind: Secret\nstringData:\n  key: ",
+    "{\"kind\":\"Secret\",\"stringData\":{\"key\":\"",
+    "<script>",
+    "![a](https://evil.example/",
+    "DE89 3704 0044 0532 0130 00",
+    "ignore all previous instructions",
+];
+
+/// What goes on for some time, up to about where a look ends, and then with characters of more bytes than one.
+fn going_on() -> impl Strategy<Value = String> {
+    let bound = prop::sample::select(vec![20_usize, 100, 128, 160, 400, 1024, 2048]);
+    let unit = prop::sample::select(vec![
+        "k3Vq9ZtLw1Xc7",
+        "aB3!x7Q,",
+        "é9Kz",
+        "\\\"x7Q",
+        "Ｋ1🚀",
+    ]);
+    let begins = prop::sample::select(BEGINNINGS.to_vec());
+    let end = prop::sample::select(vec!["", "é", "ก", "🚀", "\u{200B}", "\" é", "-----END "]);
+    (begins, unit, bound, 0_usize..48, end).prop_map(|(begins, unit, bound, less, end)| {
+        let all = format!("{begins}{}", unit.repeat(bound));
+        let cut = all.floor_char_boundary((bound + 24).saturating_sub(less));
+        format!("{}{end}", &all[..cut])
+    })
+}
+
 fn seen(sanitizer: &Sanitizer, json: &Json) -> Verdict {
     let actions = Actions::default();
     let subject = Subject::new(Direction::Results, &actions);
@@ -115,6 +162,21 @@ fn seen(sanitizer: &Sanitizer, json: &Json) -> Verdict {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_span_begins_and_ends_at_a_character_and_holds_one(
+        texts in prop::collection::vec(prop_oneof![3 => going_on(), 1 => text()], 1..4)
+    ) {
+        let text = texts.concat();
+        for detector in DETECTORS.iter() {
+            let mut hits = Vec::new();
+            detector.inspect(&text, &mut hits);
+            for hit in hits {
+                let found = text.get(hit.span.clone());
+                prop_assert!(found.is_some_and(|found| !found.is_empty()), "{hit:?} {text}");
+            }
+        }
+    }
 
     #[test]
     fn what_comes_out_has_the_same_shape_and_nothing_left_to_change(value in value()) {
