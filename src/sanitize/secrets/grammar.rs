@@ -153,6 +153,9 @@ impl Scan<'_> {
         let end = self.marks.of_ssh2(text, value.start..limit);
         let body = text[value.start..end].trim_ascii_end();
         let body = body.strip_suffix(b"\\n").unwrap_or(body);
+        if body.is_empty() {
+            return false;
+        }
         let rule = &self.names.private_key;
         self.hit(value.start..value.start + body.len(), Class::Secret, rule);
         true
@@ -541,6 +544,12 @@ mod tests {
         assert_eq!(strong(&block("ENCRYPTED PRIVATE")), [lines.as_str()]);
         assert_eq!(strong(&block("PUBLIC")), [""; 0]);
         let block = block("ENCRYPTED PRIVATE");
+        let none = format!(
+            "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n_{}",
+            body().repeat(2)
+        );
+        let told = super::super::tests::told(&none);
+        assert!(told.iter().all(|(.., found)| !found.is_empty()), "{told:?}");
         let escaped = serde_json::to_string(&block).expect("a string");
         assert_eq!(strong(&escaped), [lines.replace('\n', "\\n")]);
         let cut = &block[..block.find("\n---- END").expect("it has an end")];
