@@ -13,6 +13,7 @@ use super::{
     scan::Scan,
     settings::{AROUND, is_argument, is_in_file, is_of_packages, is_variable},
     urls::strong,
+    value::{backslashes, end_of_quoted},
 };
 use crate::sanitize::{Class, survey::is_telling, work::looked};
 
@@ -130,16 +131,18 @@ impl Scan<'_> {
         let Some((mut value, quoted)) = self.value_after(at) else {
             return;
         };
-        // Where semicolons part what is connected to, `&` is of a password.
+        // What is judged ends where a value in source does; what is taken out ends where its reader takes it to end.
+        let mut whole = value.end;
         let parted = matches!(self.text[..name].last(), Some(b';'));
-        if parted && !quoted && self.text.get(value.end) == Some(&b'&') {
-            let rest = self.text[value.end..].iter().take(PASSWORD);
-            let part = |byte: &&u8| byte.is_ascii_graphic() && !b";\"'<`".contains(*byte);
-            value.end += rest.take_while(part).count();
-        }
-        // What ODBC has in braces, so that anything may stand in it.
-        if parted && !quoted && self.text.get(value.end) == Some(&b'}') {
-            value.start += usize::from(self.text[value.start] == b'{');
+        if parted && let Some(braced) = self.braced(value.start) {
+            whole = braced.end;
+            value = braced;
+        } else if !quoted {
+            whole = self.end_of_assigned(name, at, value.end);
+            // Where semicolons part what is connected to, `&` is of a password.
+            if parted && self.text.get(value.end) == Some(&b'&') {
+                value.end = whole;
+            }
         }
         let bytes = &self.text[value.clone()];
         if !(6..=PASSWORD).contains(&bytes.len())
@@ -187,16 +190,23 @@ impl Scan<'_> {
                 || self.text[value.start - 1] == b'\''
                     && said(&[b"create login ", b"alter login ", b"create user "])
         };
-        if earnest(bytes) == Some(Class::Secret) && stands() {
-            let rule = &self.names.password;
-            self.hit(value, Class::Secret, rule);
+        let (class, rule) = if earnest(bytes) == Some(Class::Secret) && stands() {
+            (Class::Secret, &self.names.password)
         } else if connects && strong(bytes) && (!lettered || plausible(bytes)) {
-            let rule = &self.names.connection;
-            self.hit(value, Class::Secret, rule);
+            (Class::Secret, &self.names.connection)
         } else if !lettered && kinds(bytes) >= 2 && (quoted || strong(bytes)) {
-            let rule = &self.names.password;
-            self.hit(value, Class::WeakSecret, rule);
-        }
+            (Class::WeakSecret, &self.names.password)
+        } else {
+            return;
+        };
+        self.hit(value.start..whole, class, rule);
+    }
+
+    /// What ODBC has in the braces that open at `start`, so that anything may stand in it.
+    fn braced(&self, start: usize) -> Option<Range<usize>> {
+        let rest = self.text[start..].strip_prefix(b"{")?;
+        let length = memchr::memchr(b'}', &rest[..rest.len().min(PASSWORD)])?;
+        Some(start + 1..start + 1 + length)
     }
 
     /// `Authorization: Basic ...`, `Authorization: Bearer ...`
@@ -222,13 +232,7 @@ impl Scan<'_> {
         let (scheme, long) = (&text[scheme..scheme + length], |byte: &u8| {
             is_token(*byte) || matches!(byte, b'.' | b'+' | b'/' | b'=' | b'~')
         });
-        let value = value
-            ..value
-                + text[value..]
-                    .iter()
-                    .take(2048)
-                    .take_while(|byte| long(byte))
-                    .count();
+        let value = value..value + text[value..].iter().take_while(|byte| long(byte)).count();
         looked(value.len());
         self.presented(scheme, value);
     }
@@ -333,34 +337,30 @@ impl Scan<'_> {
         };
         let quote = text[start];
         let quoted = matches!(quote, b'"' | b'\'');
-        let flag = text[..start].trim_ascii_end();
+        let escapes = match quoted {
+            true => backslashes(text[..start].iter().rev()),
+            false => 0,
+        };
+        let flag = text[..start - escapes].trim_ascii_end();
         // `curl -uuser:password`
         let joined = text[start + 1..].starts_with(b"-u")
             && quote == b' '
             && holds(&text[from..start], b"curl");
         let apart = [&b" -u"[..], b" --user", b" --proxy-user"];
         let flagged = joined || apart.iter().any(|known| flag.ends_with(known));
-        if !flagged || start - flag.len() > 2 {
+        if !flagged || start - escapes - flag.len() > 2 {
             return;
         }
-        let length = text[at + 1..]
-            .iter()
-            .take(PASSWORD)
-            .take_while(|byte| {
-                if quoted {
-                    **byte != quote && **byte != b'\n'
-                } else {
-                    !byte.is_ascii_whitespace()
-                }
-            })
-            .count();
-        // A longer one may be cut, but not within a character.
-        let cut = text[at + 1..at + 1 + length].iter().rev();
-        let inner = match text.get(at + 1 + length) {
-            Some(0x80..=0xBF) => 1 + cut.take_while(|byte| matches!(byte, 0x80..=0xBF)).count(),
-            _ => 0,
+        // It holds no other flag, so that many of them are read in linear time however long they are.
+        let rest = &text[at + 1..];
+        let length = if quoted {
+            end_of_quoted(rest, quote, escapes)
+        } else {
+            rest.iter().position(u8::is_ascii_whitespace)
         };
-        let value = at + 1..at + 1 + length - inner;
+        let length = length.unwrap_or(rest.len());
+        looked(length);
+        let value = at + 1..at + 1 + length;
         let bytes = &text[value.clone()];
         // `-u <user:password>` of a manual, and `python -u C:\a.py`.
         if text[start + 1] == b'<' || at == start + 2 && bytes[0] == b'\\' {
@@ -446,7 +446,7 @@ pub(super) fn decoded<'a>(bytes: &[u8], room: &'a mut [u8; 192]) -> Option<&'a [
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{body, strong};
+    use super::super::tests::{body, strong, told};
 
     #[test]
     fn a_header_is_set_in_programs_as_it_stands_in_requests() {
@@ -474,6 +474,66 @@ mod tests {
             ] {
                 assert_eq!(strong(&text), [""; 0], "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_presented_is_told_whole_however_long() {
+        for times in [1, 56, 57, 200] {
+            let token = body().repeat(times);
+            let text = format!("Authorization: Bearer {token}\nAccept: */*");
+            assert_eq!(strong(&text), [token.as_str()], "{times}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_told_to_the_end_that_its_reader_sees() {
+        let password = "Wq7!mZ2pLk,4Rt99xQ";
+        for sign in [",", ")", "}", "<", "&", "é,", ",(x)"] {
+            let password = password.replace(',', sign);
+            for text in [
+                format!("Server=db;Database=x;Password={password};Encrypt=True"),
+                format!("f(\"Server=db;Password={password}\")"),
+                format!("PGPASSWORD={password}"),
+                format!("export PGPASSWORD={password} PGUSER=app"),
+                format!("  PGPASSWORD: {password}\n"),
+                format!("docker run -e PGPASSWORD={password} db"),
+                format!("sh -c \"export PGPASSWORD={password}\""),
+                format!("f(\"Server=db; Password={password}; Encrypt=True\")"),
+                format!("+PGPASSWORD={password}\n"),
+                format!("{{\"Env\": [\"PGPASSWORD={password}\", \"A=b\"]}}"),
+            ] {
+                assert_eq!(strong(&text), [password.as_str()], "{text}");
+            }
+            let lines = format!("\"A=b\\nDB_PASSWORD={password}\\nC=d\"");
+            let found = told(&lines);
+            assert!(
+                matches!(&found[..], [(.., found)] if *found == password),
+                "{found:?}"
+            );
+        }
+        let escaped = "Wq7!mZ2pLk\\$4Rt99xQ";
+        assert_eq!(
+            strong(&format!("export PGPASSWORD=\"{escaped}\"")),
+            [escaped]
+        );
+        let quoted = "Wq7!mZ2pLk\\\"4Rt99xQ";
+        assert_eq!(strong(&format!("PGPASSWORD=\"{quoted}\"")), [quoted]);
+        // A string within a string, and one within that.
+        for escapes in ["\\", "\\\\\\"] {
+            let text = format!(
+                "{{{escapes}\"PGPASSWORD{escapes}\": {escapes}\"Wq7!mZ2pLk4Rt99xQ{escapes}\", {escapes}\"a{escapes}\": 1}}"
+            );
+            assert_eq!(strong(&text), ["Wq7!mZ2pLk4Rt99xQ"], "{text}");
+        }
+        let odbc = "Driver=x;Server=db;UID=sa;PWD={Wq7!;mZ2,pLk4}};x=y";
+        assert_eq!(strong(odbc), ["Wq7!;mZ2,pLk4"]);
+        // What is called with it goes on behind it.
+        for text in [
+            "f(user=\"a\", host=\"b\", password=\"Wq7!mZ2pLk4\", x)",
+            "{\"PGPASSWORD\": \"Wq7!mZ2pLk4\", \"a\": \"b\"}",
+        ] {
+            assert_eq!(strong(text), ["Wq7!mZ2pLk4"], "{text}");
         }
     }
 

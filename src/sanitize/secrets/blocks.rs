@@ -1,20 +1,23 @@
 //! Private keys in blocks of text, and tokens of three parts.
 //!
-//! Guarantees: a block is followed to its end, no farther than [`KEY`] bytes; what was passed is not looked at again.
+//! Guarantees: a block is followed to its end, however far, but beyond [`NEAR`] bytes only while it looks like a key; what was
+//! passed is not looked at again.
 //! Deliberately absent: certificates and public keys, which are no secret.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{bytes::is_token, plausible::holds, scan::Scan};
+use super::{bytes::is_token, next::Next, plausible::holds, scan::Scan};
 use crate::sanitize::{Class, work::looked};
 
-/// The longest key that is followed to its end, in bytes.
-const KEY: usize = 1 << 15;
+/// How far off a key may end without looking like one throughout, in bytes.
+const NEAR: usize = 1 << 15;
+/// The longest headers of a key of OpenPGP, in bytes.
+const HEADERS: usize = 512;
 /// The longest number of lines of a key, in bytes.
 const LINES: usize = 16;
-/// The longest part of a token, in bytes.
+/// The longest first part of a token, in bytes.
 const PART: usize = 1 << 13;
 
 /// How far behind the label of a key code may call something, and the Base64 of a key begin at the latest; and how long a row of
@@ -41,44 +44,22 @@ const SHOWN: [&[u8]; 2] = [
 pub(super) struct Marks {
     end: Next,
     body: Next,
+    armoured: Next,
     lines: Next,
     ends: [Next; 2],
     lined: Next,
     /// For keys of SSH2.
     ssh2: [Next; 2],
-    /// For keys of PuTTY and others: what one is made of is not forgotten for the other.
-    made: [Made; 2],
+    /// One for each way in which keys end: within one the spans rise, so that each byte is counted once.
+    made: [Made; 3],
 }
 
 impl Marks {
-    /// Where a key of SSH2 ends, whose body goes on through this; one that is cut off, where it does not look like one any more.
-    pub(super) fn of_ssh2(&mut self, text: &[u8], span: Range<usize>) -> usize {
+    /// Where a key of SSH2 ends, whose body goes on at `start`.
+    pub(super) fn of_ssh2(&mut self, text: &[u8], start: usize) -> usize {
         let [end, body] = &mut self.ssh2;
-        let end = end.after(text, span.start, |rest| memmem::find(rest, b"---- END"));
-        if end < span.end {
-            return end;
-        }
-        body.after(text, span.start, not_body).min(span.end)
-    }
-}
-
-/// The next place of something, and from where it was searched.
-#[derive(Default)]
-struct Next(Option<(usize, usize)>);
-
-impl Next {
-    /// The first place at or after `from` that `find` tells in what stands from there on, or the end of the text.
-    fn after(&mut self, text: &[u8], from: usize, find: impl Fn(&[u8]) -> Option<usize>) -> usize {
-        if let Some((searched, found)) = self.0
-            && searched <= from
-            && from <= found
-        {
-            return found;
-        }
-        let found = find(&text[from..]).map_or(text.len(), |at| from + at);
-        looked(found - from);
-        self.0 = Some((from, found));
-        found
+        let end = end.after(text, start, |rest| memmem::find(rest, b"---- END"));
+        nearer(text, start, end, || body.after(text, start, not_body))
     }
 }
 
@@ -105,6 +86,8 @@ impl Default for Made {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Base64,
+    /// Base64 behind the headers of OpenPGP.
+    Armour,
     /// Base64 in a file of PuTTY.
     Putty,
     /// Hexadecimal digits: a key that both sides of a tunnel have.
@@ -188,18 +171,22 @@ impl Scan<'_> {
             return;
         }
         let start = at + 1 + more + 6 + dashes + 5;
-        let limit = (start + KEY).min(text.len());
         let marks = &mut self.marks;
         let end = marks
             .end
             .after(text, start, |rest| memmem::find(rest, b"-----END "));
-        let end = if end + 9 <= limit {
-            end
-        } else {
-            // Cut off: as far as it looks like a key.
-            marks.body.after(text, start, not_body).min(limit)
+        let openpgp = name.ends_with(b"BLOCK");
+        let body = openpgp.then(|| headers(&text[start..])).flatten();
+        let form = match body {
+            Some(_) => Form::Armour,
+            None if shared => Form::Hex,
+            None => Form::Base64,
         };
-        self.key(if shared { Form::Hex } else { Form::Base64 }, start..end);
+        let end = nearer(text, start, end, || match body {
+            Some(headers) => marks.armoured.after(text, start + headers, not_body),
+            None => marks.body.after(text, start, not_body),
+        });
+        self.key(form, start..end);
     }
 
     /// Whether a key in the form of PuTTY begins at `at`.
@@ -208,7 +195,7 @@ impl Scan<'_> {
         if !text[at..].starts_with(b"PuTTY-User-Key-File-") {
             return false;
         }
-        let limit = (at + KEY).min(text.len());
+        let limit = (at + NEAR).min(text.len());
         let marks = &mut self.marks;
         let lines = marks
             .lines
@@ -228,18 +215,21 @@ impl Scan<'_> {
         let [mac, hash] = &mut marks.ends;
         let mac = mac.after(text, body, |rest| memmem::find(rest, b"Private-M"));
         let hash = hash.after(text, body, |rest| memmem::find(rest, b"Private-H"));
-        let end = mac.min(hash);
-        let end = if end + 9 <= limit {
-            end
-        } else {
-            marks.lined.after(text, body, not_body).min(limit)
-        };
+        let lined = &mut marks.lined;
+        let end = nearer(text, at, mac.min(hash), || {
+            lined.after(text, body, not_body)
+        });
         self.key(Form::Putty, body..end)
     }
 
     /// Takes the body of a key of this form, where it is one.
     fn key(&mut self, form: Form, span: Range<usize>) -> bool {
-        let made = self.marks.made[usize::from(form == Form::Putty)].of(self.text, span.clone());
+        let kept = match form {
+            Form::Base64 | Form::Hex => 0,
+            Form::Armour => 1,
+            Form::Putty => 2,
+        };
+        let made = self.marks.made[kept].of(self.text, span.clone());
         // The shortest of PuTTY is of Ed25519, and is not as long as any in the other forms.
         let least = if form == Form::Putty { 40 } else { 60 };
         let drawn = if form == Form::Hex {
@@ -329,10 +319,7 @@ impl Parts {
 fn rest_of(text: &[u8], second: usize) -> Option<Rest> {
     let part = |from: usize| {
         let part = text.get(from..).map_or(0, |rest| {
-            rest.iter()
-                .take(PART)
-                .take_while(|byte| is_part(**byte))
-                .count()
+            rest.iter().take_while(|byte| is_part(**byte)).count()
         });
         looked(part);
         part
@@ -386,6 +373,26 @@ const fn is_part(byte: u8) -> bool {
     is_token(byte) || byte == b'/'
 }
 
+/// Where a key ends that begins at `start`. If its end line, at `end`, is near, it ends there. Otherwise it ends where it stops
+/// looking like a key, if that is earlier: it may have been cut off, and the end line be that of another.
+fn nearer(text: &[u8], start: usize, end: usize, body: impl FnOnce() -> usize) -> usize {
+    if end < text.len() && end - start <= NEAR {
+        return end;
+    }
+    end.min(body())
+}
+
+/// How long the headers of a key of OpenPGP are, with the empty line behind them.
+fn headers(rest: &[u8]) -> Option<usize> {
+    let near = &rest[..rest.len().min(HEADERS)];
+    looked(near.len());
+    let empty = [&b"\n\n"[..], b"\n\r\n", b"\\n\\n"];
+    let lines = empty
+        .iter()
+        .filter_map(|line| Some(memmem::find(near, line)? + line.len()));
+    lines.min()
+}
+
 fn not_body(rest: &[u8]) -> Option<usize> {
     rest.iter().position(|byte| !is_body(*byte))
 }
@@ -410,6 +417,43 @@ mod tests {
             let key = format!("{begins}{}==", "k3Vq9ZtLw1Xc7Rb2NhYs8Md4Jp6G".repeat(80));
             assert_eq!(strong(&format!("tls.key: {key}\n")), [key.as_str()]);
         }
+    }
+
+    #[test]
+    fn a_block_is_told_to_its_end_whatever_the_distance() {
+        let lines = format!("{}\n", body().repeat(2)).repeat(1000);
+        let key = lines.trim_end();
+        let block = |label: &str, headers: &str| {
+            format!("-----BEGIN {label}-----\n{headers}{lines}-----END {label}-----\nand so on")
+        };
+        assert_eq!(strong(&block("RSA PRIVATE KEY", "")), [key]);
+        for headers in [
+            "\n",
+            "Version: GnuPG v2.0.22 (GNU/Linux)\n\n",
+            "Version: GnuPG v2\nComment: https://gpg.example/(x)\n\n",
+        ] {
+            let text = block("PGP PRIVATE KEY BLOCK", headers);
+            let told = strong(&text);
+            assert_eq!(told.len(), 1, "{headers}");
+            assert!(told[0].ends_with(key), "{headers}");
+        }
+        // One that is cut off goes on as long as it looks like a key.
+        let cut = block("PRIVATE KEY", "").replace("-----END PRIVATE KEY-----", "\n#");
+        assert_eq!(strong(&cut), [key]);
+        let far = format!(
+            "{cut} {}-----END CERTIFICATE-----",
+            "It is (so). ".repeat(4000)
+        );
+        assert_eq!(strong(&far), [key]);
+    }
+
+    #[test]
+    fn the_signature_of_a_token_is_told_whole_however_long() {
+        let token = format!(
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.{}",
+            body().repeat(400)
+        );
+        assert_eq!(strong(&format!("{token} and")), [token]);
     }
 
     #[test]

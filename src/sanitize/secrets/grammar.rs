@@ -17,6 +17,7 @@ use super::{
     scan::Scan,
     settings::{AROUND, is_of_packages},
     urls::strong,
+    value::{backslashes, end_of_quoted},
 };
 use crate::sanitize::{Class, work::looked};
 
@@ -24,8 +25,6 @@ use crate::sanitize::{Class, work::looked};
 pub(super) const LINE: usize = 120;
 /// How far before the body of a key its label may stand, in bytes.
 const LABEL: usize = 320;
-/// The longest key that is followed to its end, in bytes.
-const KEY: usize = 1 << 14;
 const SSH2: &[u8] = b"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----";
 
 /// How far before a run of token characters the password may begin that it is of, in bytes.
@@ -149,8 +148,7 @@ impl Scan<'_> {
         if memmem::rfind(&text[from..value.start], SSH2).is_none() {
             return false;
         }
-        let limit = (value.start + KEY).min(text.len());
-        let end = self.marks.of_ssh2(text, value.start..limit);
+        let end = self.marks.of_ssh2(text, value.start);
         let body = text[value.start..end].trim_ascii_end();
         let body = body.strip_suffix(b"\\n").unwrap_or(body);
         if body.is_empty() {
@@ -164,7 +162,7 @@ impl Scan<'_> {
     /// `IDENTIFIED BY '...'`, `ALTER ROLE a PASSWORD '...'` of SQL, `credentials { password '...' }` of Gradle.
     fn in_statement(&mut self, value: &Range<usize>) -> bool {
         let text = self.text;
-        let inside = |byte: &&u8| byte.is_ascii_graphic() && **byte != b'\'';
+        let inside = |byte: &&u8| !matches!(**byte, b'\'' | b'\n');
         let back = text[..value.start].iter().rev().take(INSIDE);
         let start = value.start - back.take_while(inside).count();
         let Some(before) = text[..start].strip_suffix(b"'") else {
@@ -277,6 +275,7 @@ impl Scan<'_> {
                 .strip_prefix(skipped)
                 .map_or(0, |_| skipped.len());
         }
+        at += backslashes(text[at..].iter());
         if matches!(text.get(at), Some(b'"' | b'\'')) {
             self.word(at + 1);
         }
@@ -285,21 +284,27 @@ impl Scan<'_> {
     /// Takes the word that begins at `start`, or what stands in the quotes that it begins behind.
     pub(super) fn word(&mut self, start: usize) -> bool {
         let text = self.text;
-        let quote = start.checked_sub(1).map(|at| text[at]);
-        let quote = quote.filter(|byte| matches!(byte, b'"' | b'\''));
-        let ends = |byte: &u8| match quote {
-            Some(quote) => *byte == quote || !byte.is_ascii_graphic(),
-            None => !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\'' | b'`' | b'|' | b'\\'),
-        };
         let rest = &text[start..(start + PASSWORD).min(text.len())];
-        let ended = rest.iter().position(ends);
+        let ended = match text[..start].split_last() {
+            Some((quote @ (b'"' | b'\''), before)) => {
+                end_of_quoted(rest, *quote, backslashes(before.iter().rev()))
+            }
+            _ => {
+                let sign = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`' | b'|' | b'\\');
+                let other = |byte: &u8| byte.is_ascii() && !byte.is_ascii_graphic();
+                rest.iter().position(|byte| sign(byte) || other(byte))
+            }
+        };
         let length = ended.unwrap_or(rest.len());
         looked(length);
         // What is longer than a password is somebody else's: nothing of it is to be left over.
         if ended.is_none() && start + length < text.len() {
             return false;
         }
-        let Some(class) = earnest(&rest[..length]) else {
+        let value = &rest[..length];
+        // Words with blanks between are a sentence, unless they look like a password in earnest.
+        let told = |class: &Class| *class == Class::Secret || !value.contains(&b' ');
+        let Some(class) = earnest(value).filter(told) else {
             return false;
         };
         let rule = &self.names.password;
@@ -476,6 +481,28 @@ mod tests {
         let signed = ["x!", &password, "*z"].concat();
         let text = format!("GRANT ALL ON a.* TO b IDENTIFIED BY '{signed}' WITH GRANT OPTION");
         assert_eq!(strong(&text), [signed]);
+    }
+
+    #[test]
+    fn in_quotes_a_password_ends_at_its_quote_alone() {
+        let password = "Wq7!mZ2pLk4RtW5xNq horse-Battery99";
+        for text in [
+            format!("ConvertTo-SecureString \"{password}\" -AsPlainText"),
+            format!("ConvertTo-SecureString '{password}' -AsPlainText"),
+            format!("{{\"run\": \"ConvertTo-SecureString \\\"{password}\\\" -Force\"}}"),
+            format!("CREATE USER a IDENTIFIED BY '{password}';"),
+        ] {
+            assert_eq!(strong(&text), [password], "{text}");
+        }
+        let escaped = "Wq7!mZ2pLk4RtW5xNq\\'horse-Battery99";
+        let text = format!("CREATE USER a IDENTIFIED BY '{escaped}';");
+        assert_eq!(strong(&text), [escaped]);
+        let letters = "q7Rb2NhYs8Md4Jp6öGf77Xk9";
+        let text = format!("sshpass -p {letters} ssh a@b");
+        assert_eq!(strong(&text), [letters]);
+        // A sentence is none.
+        let text = "it is identified by 'the name-of-Some_thing_or_other here'";
+        assert_eq!(super::super::tests::told(text), []);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod exchange;
 mod grammar;
 mod manifest;
 mod names;
+mod next;
 mod object;
 mod pattern;
 mod plausible;

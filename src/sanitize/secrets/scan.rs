@@ -14,6 +14,7 @@ use super::{
     checksums::checksum_holds,
     context::Valued,
     ending::Ending,
+    next::Ends,
     object::Object,
     plausible::{plausible, within_base64},
     public::is_called_secret,
@@ -55,8 +56,7 @@ pub(super) struct Scan<'a> {
     pub(super) parts: Parts,
     pub(super) valued: Valued,
     pub(super) object: Object,
-    /// A stretch in which no value without quotes ends.
-    pub(super) bare: Range<usize>,
+    pub(super) ends: Ends,
 }
 
 impl<'a> Scan<'a> {
@@ -84,7 +84,7 @@ impl<'a> Scan<'a> {
             parts: Parts::default(),
             valued: Valued::default(),
             object: Object::default(),
-            bare: 0..0,
+            ends: Ends::default(),
         };
         // Most places are let go by a few sums, which wider machines have better instructions for.
         dispatch!(Level::new(), simd => scan.each_place(simd, &survey.secrets));
@@ -110,7 +110,8 @@ impl<'a> Scan<'a> {
     /// Goes back to the beginning of the text.
     fn start_again(&mut self) {
         (self.seen, self.taken) = (0, 0);
-        (self.valued, self.object, self.bare) = (Valued::default(), Object::default(), 0..0);
+        (self.valued, self.object) = (Valued::default(), Object::default());
+        self.ends = Ends::default();
     }
 
     /// What begins at `start` and is broken by signs.

@@ -67,7 +67,7 @@ const ARGUMENTS: [&[u8]; 7] = [
 
 /// Whether a program takes its password from the variable whose name ends `text`, perhaps in quotes and brackets.
 pub(super) fn is_variable(text: &[u8]) -> bool {
-    let around = |byte: &&u8| matches!(byte, b' ' | b'"' | b'\'' | b']');
+    let around = |byte: &&u8| matches!(byte, b' ' | b'"' | b'\'' | b'\\' | b']');
     let end = text.len() - text.iter().rev().take(4).take_while(around).count();
     VARIABLES.iter().any(|known| {
         let before = text[..end].strip_suffix(*known);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOTH: Wanted = Wanted {
+pub(super) const BOTH: Wanted = Wanted {
     strong: true,
     weak: true,
 };
@@ -226,15 +226,18 @@ fn a_password_of_two_short_words_leaves_a_doubt() {
 }
 
 #[test]
-fn a_long_password_for_curl_is_cut_between_characters() {
-    for length in 120..130 {
-        let password = "x7Q!".repeat(40)[..length].to_owned();
-        for end in ["", "é", "ก", "🚀", "🚀🚀"] {
-            let text = format!("curl -u admin:{password}{end}{end} https://host/x");
-            let found = strong(&text).swap_remove(0);
-            assert!(found.starts_with(&password[..length.min(125)]), "{found}");
+fn a_password_for_curl_is_told_whole_however_long() {
+    for length in [8, 120, 127, 128, 129, 4000] {
+        for end in ["", "é", "ก🚀"] {
+            let password = format!("{}{end}", &"x7Q!".repeat(1000)[..length]);
+            for quote in ["", "'", "\"", "\\\""] {
+                let text = format!("curl -u {quote}admin:{password}{quote} https://host/x");
+                assert_eq!(strong(&text), [password.as_str()], "{text}");
+            }
         }
     }
+    let text = "curl -u \"admin:x7Q! \\\"y, z\" https://host/x";
+    assert_eq!(strong(text), ["x7Q! \\\"y, z"]);
 }
 
 #[test]

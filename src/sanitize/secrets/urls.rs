@@ -16,6 +16,9 @@ const AUTHORITY: usize = 400;
 /// How far behind a quote in a password its end may stand, in bytes.
 const QUOTED: usize = 32;
 
+/// How much of an address that is a secret is judged, in bytes.
+const JUDGED: usize = 400;
+
 /// The longest key in an address, in bytes.
 const NODE: usize = 64;
 
@@ -176,20 +179,9 @@ impl Scan<'_> {
     fn webhook(&mut self, start: usize, host: &[u8], length: usize) {
         let text = self.text;
         let path = start + length;
-        let rest = &text[path..(path + 400).min(text.len())];
-        let stop = |at: &usize| match rest[*at] {
-            b'\\' => rest.get(at + 1) != Some(&b'/'),
-            byte => {
-                byte.is_ascii_whitespace()
-                    || matches!(
-                        byte,
-                        b'"' | b'\'' | b'<' | b'>' | b'`' | b')' | b']' | b',' | b';' | b'}'
-                    )
-            }
-        };
-        let rest = &rest[..(0..rest.len()).find(stop).unwrap_or(rest.len())];
+        let mut letters = text[path..].iter().take(4);
         let (prefix, least): (&[u8], usize) = match host {
-            b"hooks.slack.com" => match rest.iter().find(|byte| byte.is_ascii_alphabetic()) {
+            b"hooks.slack.com" => match letters.find(|byte| byte.is_ascii_alphabetic()) {
                 Some(b's') => (b"/services/", 38),
                 Some(b'w') => (b"/workflows/", 38),
                 _ => (b"/triggers/", 30),
@@ -218,6 +210,8 @@ impl Scan<'_> {
             }
             _ => return,
         };
+        let end = self.ends.address.after(text, path, end_of_address);
+        let rest = &text[path..end];
         let Some(secret) = behind_path(rest, prefix) else {
             return;
         };
@@ -231,11 +225,27 @@ impl Scan<'_> {
             }
             _ => secret,
         };
-        if secret.len() >= least && plausible(secret) {
+        // Many addresses may stand in one that goes on.
+        if secret.len() >= least && plausible(&secret[..secret.len().min(JUDGED)]) {
             let rule = &self.names.webhook;
             self.hit(from..from + secret.len(), Class::Secret, rule);
         }
     }
+}
+
+/// Where an address ends, whose slashes may be escaped.
+fn end_of_address(rest: &[u8]) -> Option<usize> {
+    let ends = |at: &usize| match rest[*at] {
+        b'\\' => rest.get(at + 1) != Some(&b'/'),
+        byte => {
+            !byte.is_ascii_graphic()
+                || matches!(
+                    byte,
+                    b'"' | b'\'' | b'<' | b'>' | b'`' | b')' | b']' | b',' | b';' | b'}'
+                )
+        }
+    };
+    (0..rest.len()).find(ends)
 }
 
 /// What stands behind this path, whose slashes may be escaped.
@@ -335,6 +345,18 @@ mod tests {
             assert_eq!(strong(&other), [""; 0], "{other}");
         }
         assert_eq!(strong("{\"path\":\"C:\\/\\/a:b1C2d3E4f5@x\"}"), [""; 0]);
+    }
+
+    #[test]
+    fn the_address_of_a_webhook_is_told_whole_and_ends_where_plain_letters_do() {
+        for length in [60, 368, 369, 370, 371, 800] {
+            let secret = format!("T0A1B2C3D/B0E4F5G6H/{}", body().repeat(30));
+            let secret = &secret[..length];
+            for behind in ["", "é", "🚀 and so on", "\u{201D}", " b"] {
+                let text = format!("https://hooks.slack.com/services/{secret}{behind}");
+                assert_eq!(strong(&text), [secret], "{text}");
+            }
+        }
     }
 
     #[test]

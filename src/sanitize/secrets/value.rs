@@ -4,8 +4,13 @@
 
 use std::ops::Range;
 
-use super::{plausible::PASSWORD, scan::Scan};
+use super::{bytes::is_token, plausible::PASSWORD, scan::Scan};
 use crate::sanitize::work::looked;
+
+/// The most backslashes in front of a quote: of a string within a string within two others.
+const ESCAPES: usize = 7;
+/// How far before the end of a name its beginning is looked for, in bytes.
+const NAME: usize = 64;
 
 impl Scan<'_> {
     /// The value behind an assignment, and whether it stands in quotes.
@@ -26,50 +31,107 @@ impl Scan<'_> {
             .take(4)
             .take_while(|byte| matches!(byte, b' ' | b'\t'))
             .count();
-        if text.get(start) == Some(&b'\\') {
-            start += 1;
-        }
+        // The quotes of a string within a string are escaped.
+        let escapes = backslashes(text[start..].iter());
+        let mut opened = start + escapes;
         // `N'...'` of SQL, `b"..."` of Python.
-        if let Some([b'N' | b'b' | b'r', b'"' | b'\'']) = text.get(start..start + 2) {
-            start += 1;
+        if let Some([b'N' | b'b' | b'r', b'"' | b'\'']) = text.get(opened..opened + 2) {
+            opened += 1;
         }
         let quote = text
-            .get(start)
+            .get(opened)
             .copied()
             .filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
-        start += usize::from(quote.is_some());
-        let rest = text.get(start..)?;
-        let farthest = start + rest.len().min(most);
-        let end = match quote {
-            Some(quote) => {
-                let end = rest
-                    .iter()
-                    .take(most)
-                    .position(|byte| *byte == quote || matches!(byte, b'\n' | b'\\'))
-                    .map(|length| start + length);
-                looked(end.unwrap_or(farthest) - start);
-                end
-            }
-            None => self.end_of_bare(start, farthest),
+        start = match quote {
+            Some(_) => opened + 1,
+            None => start + escapes.min(1),
         };
-        let end = end.or((farthest == text.len()).then_some(farthest))?;
-        Some((start..end, quote.is_some()))
+        let rest = text.get(start..)?;
+        let length = match quote {
+            Some(quote) => {
+                let near = &rest[..rest.len().min(most)];
+                let length = end_of_quoted(near, quote, escapes);
+                looked(length.unwrap_or(near.len()));
+                length.unwrap_or(rest.len())
+            }
+            None => {
+                let ends = |rest: &[u8]| rest.iter().position(|byte| ends_bare(*byte));
+                self.ends.bare.after(text, start, ends) - start
+            }
+        };
+        let end = start + length;
+        (length < most || end == text.len() && length == most)
+            .then_some((start..end, quote.is_some()))
     }
 
-    /// Where the value without quotes ends that begins at `start`, if it does before `farthest`. Where none ends is remembered: an
-    /// assignment may stand in every few bytes of a value that goes on.
-    fn end_of_bare(&mut self, start: usize, farthest: usize) -> Option<usize> {
-        if !self.bare.contains(&start) {
-            self.bare = start..start;
+    /// Where the reader of an assignment takes its value to end, which may be behind `end`, where a value in source ends. A line
+    /// of its own ends at a blank; a part of a string or of a command at a quote or a semicolon, too. The name ends with what
+    /// begins at `name`.
+    pub(super) fn end_of_assigned(&mut self, name: usize, at: usize, end: usize) -> usize {
+        let text = self.text;
+        let word = text[name.saturating_sub(NAME)..name].iter().rev();
+        let start = name - word.take_while(|byte| is_token(**byte)).count();
+        let blanks = text[start.saturating_sub(NAME)..start].iter().rev();
+        let blanks = blanks.take_while(|byte| matches!(byte, b' ' | b'\t'));
+        let blanks = blanks.count();
+        let before = text[..start - blanks].last().copied().unwrap_or(b'\n');
+        let is_part = match before {
+            b'\n' => {
+                let blank = |rest: &[u8]| rest.iter().position(u8::is_ascii_whitespace);
+                return self.ends.blank.after(text, end, blank);
+            }
+            b';' => true,
+            _ if blanks > 0 => text[at] == b'=',
+            // A quote that closes behind the name is no quote around the assignment.
+            b'"' | b'\'' | b'`' => is_token(text[at - 1]),
+            // The escape of a line, and the sign of a change.
+            b'\\' | b'+' => true,
+            _ => false,
+        };
+        if is_part {
+            self.ends.part.after(text, end, end_of_part)
+        } else {
+            end
         }
-        let from = self.bare.end.min(farthest);
-        let rest = &self.text[from..farthest];
-        let length = rest.iter().position(|byte| ends_bare(*byte));
-        looked(length.unwrap_or(rest.len()));
-        let end = length.map(|length| from + length);
-        self.bare.end = self.bare.end.max(end.unwrap_or(farthest));
-        end
     }
+}
+
+/// How many backslashes these begin with.
+pub(super) fn backslashes<'t>(bytes: impl Iterator<Item = &'t u8>) -> usize {
+    bytes
+        .take(ESCAPES)
+        .take_while(|byte| **byte == b'\\')
+        .count()
+}
+
+/// Where the string ends whose inside is `rest`: at its quote, or with its line. An escaped quote does not end it. `escapes`
+/// backslashes stand in front of the quote that opens it, and of the one that closes it.
+pub(super) fn end_of_quoted(rest: &[u8], quote: u8, escapes: usize) -> Option<usize> {
+    let mut backslashes = 0;
+    for (at, byte) in rest.iter().enumerate() {
+        if *byte == b'\\' {
+            backslashes += 1;
+            continue;
+        }
+        // More backslashes escape a quote within it, unless they are escaped themselves.
+        let closes =
+            || backslashes <= escapes || (backslashes - escapes).is_multiple_of(2 * escapes + 2);
+        if *byte == b'\n' || *byte == quote && closes() {
+            return Some(at - backslashes.min(escapes));
+        }
+        backslashes = 0;
+    }
+    None
+}
+
+/// Where an assignment ends that is part of a string or of a command.
+fn end_of_part(rest: &[u8]) -> Option<usize> {
+    let ends = |at: &usize| match rest[*at] {
+        // `<value>...;Password=...</value>`
+        b'<' => rest.get(at + 1) == Some(&b'/'),
+        byte => byte.is_ascii_whitespace() || b";\"'`\\".contains(&byte),
+    };
+    (0..rest.len()).find(ends)
 }
 
 /// What ends a value without quotes.
