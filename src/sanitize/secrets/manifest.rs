@@ -1,10 +1,13 @@
 //! Secrets in manifests of Kubernetes, in YAML and in JSON.
 //!
-//! Guarantees: looks no farther than a bound around `kind: Secret`. What a value stands for is judged and not how it is written: a
-//! mask, a word or a certificate is no more secret in Base64 than without. Deliberately absent: secrets that stand farther from
-//! their kind; keys among them are found when the value is decoded.
+//! Guarantees: data that begins within a bound around `kind: Secret` is read to its end; a text full of kinds is still read in
+//! linear time. What a value stands for is judged and not how it is written: a mask, a word or a certificate is no more secret in
+//! Base64 than without. Deliberately absent: secrets that stand farther from their kind; keys among them are found when the
+//! value is decoded.
 
 use std::ops::Range;
+
+use memchr::memmem;
 
 use super::{
     assign::decoded,
@@ -13,12 +16,17 @@ use super::{
     plausible::{Shape, holds, kinds, placeholder, random},
     scan::Scan,
     urls::strong,
+    value::end_of_quoted,
 };
 use crate::sanitize::{Class, work::looked};
 
-/// How far before and behind `kind` what belongs to it may stand, in bytes.
+/// How far before `kind` what belongs to it may stand, and how far behind it that may begin, in bytes.
 const BEFORE: usize = 1024;
 const BEHIND: usize = 2048;
+/// How deep the objects of a manifest may lie in one another.
+const DEEP: i32 = 8;
+/// Begins the line that stands between two manifests.
+const PARTED: &[u8] = b"\n---";
 /// The least that is taken for a secret, in characters of Base64.
 const LEAST: usize = 12;
 /// How much of a value is decoded to see what it is, in characters of Base64.
@@ -43,6 +51,27 @@ impl Written {
     }
 }
 
+/// What was read of manifests last. What was read for one kind is not read again for the next.
+#[derive(Default)]
+pub(super) struct Manifest {
+    /// The first line that was not read.
+    line: usize,
+    /// The data that this line may belong to.
+    within: Option<Data>,
+    /// Where the last kind in JSON stands.
+    kind: Option<usize>,
+}
+
+/// A mapping under `data` or `stringData`.
+#[derive(Clone, Copy)]
+struct Data {
+    written: Written,
+    /// The indent of its name.
+    indent: usize,
+    /// The indent of its first member.
+    first: Option<usize>,
+}
+
 impl Scan<'_> {
     /// `kind: Secret`, and data of a Kubernetes manifest near it.
     pub(super) fn manifest(&mut self, at: usize, end: usize) {
@@ -57,76 +86,94 @@ impl Scan<'_> {
         if !ends_with(&text[..end], b"kind") || !is_secret {
             return;
         }
-        let from = end.saturating_sub(BEFORE);
-        let from = text[from..end]
-            .windows(4)
-            .rposition(|part| part == b"\n---")
-            .map_or(from, |at| from + at);
-        let to = (at + BEHIND).min(text.len());
-        let to = text[at..to]
-            .windows(4)
-            .position(|part| part == b"\n---")
-            .map_or(to, |end| at + end);
-        looked(to - from);
         if end < at && text[end] == b'"' {
-            self.manifest_in_json(from..to, at);
-            return;
+            self.manifest_in_json(at);
+        } else {
+            self.manifest_in_lines(at);
         }
-        let mut line = from;
-        // How the values here are written, and how far in the first of them stands.
-        let mut within: Option<(Written, Option<usize>)> = None;
-        while line < to {
-            let next = text[line..to]
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .map_or(to, |end| line + end + 1);
+    }
+
+    /// The same in YAML. Reading goes on where it ended for the kind before, but begins no farther back than [`BEFORE`].
+    fn manifest_in_lines(&mut self, at: usize) {
+        let text = self.text;
+        let from = at.saturating_sub(BEFORE);
+        let Manifest { line, within, .. } = &mut self.manifest;
+        if *line < from {
+            (*line, *within) = (from, None);
+        }
+        // What stands before a separator belongs to another manifest.
+        if let Some(ends) = text
+            .get(*line..at)
+            .and_then(|text| memmem::rfind(text, PARTED))
+        {
+            (*line, *within) = (*line + ends, None);
+        }
+        let (mut line, mut within) = (*line, *within);
+        while line < text.len() && (line < at + BEHIND || within.is_some()) {
+            if line > at && text[line..].starts_with(&PARTED[1..]) {
+                within = None;
+                break;
+            }
+            let ends = |rest: &[u8]| memchr::memchr(b'\n', rest);
+            let next = self.ends.line.after(text, line, ends);
             let bytes = text[line..next].trim_ascii_start();
             let indent = next - line - bytes.len();
             let bytes = bytes.trim_ascii_end();
-            let named = bytes.strip_suffix(b":").and_then(Written::under);
-            if named.is_some() {
-                within = named.map(|written| (written, None));
-            } else if indent == 0 {
-                within = None;
-            } else if let Some((written, first)) = &mut within
-                && !bytes.is_empty()
-                && !bytes.starts_with(b"#")
-                && indent <= *first.get_or_insert(indent)
+            line = next + 1;
+            if bytes.is_empty() || bytes.starts_with(b"#") {
+                continue;
+            }
+            if let Some(written) = bytes.strip_suffix(b":").and_then(Written::under) {
+                within = Some(Data {
+                    written,
+                    indent,
+                    first: None,
+                });
+                continue;
+            }
+            within = within.filter(|data| indent > data.indent);
+            if let Some(data) = &mut within
+                && indent <= *data.first.get_or_insert(indent)
                 && let Some(colon) = bytes.iter().position(|byte| *byte == b':')
             {
-                let written = *written;
                 let value = bytes[colon + 1..].trim_ascii();
                 let inner = value
                     .strip_prefix(b"\"")
                     .and_then(|value| value.strip_suffix(b"\""))
                     .unwrap_or(value);
                 let start = inner.as_ptr() as usize - text.as_ptr() as usize;
-                let named = says_secret(&bytes[..colon]);
+                let (written, named) = (data.written, says_secret(&bytes[..colon]));
                 self.manifest_value(start..start + inner.len(), written, named);
             }
-            line = next;
         }
+        (self.manifest.line, self.manifest.within) = (line, within);
     }
 
     /// The same in JSON: of the objects around `kind`, which `at` follows, only what stands in its own is looked at.
-    fn manifest_in_json(&mut self, span: Range<usize>, at: usize) {
+    fn manifest_in_json(&mut self, at: usize) {
         let text = self.text;
-        looked(span.len());
+        let last = self.manifest.kind.replace(at);
         let mut depth = 0;
-        let mut back = at;
-        while back > span.start && depth <= 0 {
-            back -= 1;
-            match text[back] {
+        let mut from = at;
+        while from > at.saturating_sub(BEFORE) && (-DEEP..=0).contains(&depth) {
+            from -= 1;
+            match text[from] {
                 b'{' => depth += 1,
                 b'}' => depth -= 1,
+                // Both are in one object, which was read.
+                _ if Some(from) == last && depth == 0 => return,
                 _ => {}
             }
         }
-        let mut depth = 0;
-        let mut from = back + usize::from(text[back] == b'{');
+        looked(at - from);
+        from += usize::from(text[from] == b'{');
+        let (start, mut depth) = (from, 0);
         // Strings of the object itself, and those of what is called its data.
         let (mut name, mut data) = (0..0, None);
-        while from < span.end && depth >= 0 {
+        while from < text.len()
+            && (from < at + BEHIND || depth == 1 && data.is_some())
+            && (0..=DEEP).contains(&depth)
+        {
             match text[from] {
                 b'{' => {
                     data = Written::under(&text[name.clone()]).filter(|_| depth == 0);
@@ -134,26 +181,30 @@ impl Scan<'_> {
                 }
                 b'}' => depth -= 1,
                 b'"' => {
-                    let rest = &text[from + 1..span.end];
-                    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
-                    let length = rest.iter().position(ends).unwrap_or(rest.len());
+                    let rest = &text[from + 1..];
+                    let length = end_of_quoted(rest, b'"', 0).unwrap_or(rest.len());
                     let string = from + 1..from + 1 + length;
-                    let behind = text[string.end..span.end].iter().skip(1);
-                    let behind = behind.take(4).find(|byte| !byte.is_ascii_whitespace());
-                    if behind == Some(&b':') {
-                        name = string.clone();
+                    from = string.end;
+                    let Some((b'"', behind)) = rest[length..].split_first() else {
+                        // It does not end with a quote, so it is no string.
+                        continue;
+                    };
+                    let behind = behind.iter().take(4);
+                    let behind = behind.copied().find(|byte| !byte.is_ascii_whitespace());
+                    if behind == Some(b':') {
+                        name = string;
                     } else if let Some(written) = data
                         && depth == 1
                     {
                         let named = says_secret(&text[name.clone()]);
-                        self.manifest_value(string.clone(), written, named);
+                        self.manifest_value(string, written, named);
                     }
-                    from = string.end;
                 }
                 _ => {}
             }
             from += 1;
         }
+        looked(from.min(text.len()) - start);
     }
 
     fn manifest_value(&mut self, value: Range<usize>, written: Written, named: bool) {
@@ -257,7 +308,11 @@ fn is_mask(plain: &[u8]) -> bool {
 mod tests {
     use base64::{Engine, prelude::BASE64_STANDARD};
 
-    use super::super::tests::{body, strong};
+    use super::super::{
+        detector,
+        tests::{BOTH, body, strong},
+    };
+    use crate::sanitize::Detector;
 
     fn yaml(value: &str) -> String {
         format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\ndata:\n  key: {value}\n")
@@ -314,6 +369,55 @@ mod tests {
                 assert_eq!(strong(&text), [""; 0], "{text}");
             }
         }
+    }
+
+    #[test]
+    fn a_value_that_has_begun_is_told_to_its_end_and_so_are_those_behind_it() {
+        let random = |length: usize| -> String {
+            let mut state = 7_u32;
+            let bytes: Vec<u8> = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8
+            })
+            .take(length)
+            .collect();
+            BASE64_STANDARD.encode(bytes)
+        };
+        let (first, second) = (random(60_000), BASE64_STANDARD.encode(body()));
+        let text = yaml(&format!("{first}\n  other: {second}"));
+        assert_eq!(strong(&text), [first.as_str(), &second]);
+        let text = format!(
+            "{{\"kind\":\"Secret\",\"data\":{{\"key\":\"{first}\",\"other\":\"{second}\"}}}}"
+        );
+        assert_eq!(strong(&text), [first.as_str(), &second]);
+        // One that is cut off has no end.
+        assert_eq!(strong(&text[..first.len()]), [""; 0]);
+        // What is no data of it any more is not looked at.
+        let text = yaml(&first).replace("data:\n", "data:\n  a: b\nother:\n  name: c\n  labels:\n");
+        assert_eq!(strong(&text), [""; 0]);
+    }
+
+    #[test]
+    fn of_many_manifests_each_is_read_once_and_each_as_its_own() {
+        let weak = BASE64_STANDARD.encode("the words of somebody");
+        let many = |one: &str| {
+            let mut hits = Vec::new();
+            detector(BOTH).inspect(&one.repeat(400), &mut hits);
+            (hits.len(), hits.capacity())
+        };
+        for one in [
+            format!("kind: Secret\ndata:\n  a: {weak}\n"),
+            format!("data:\n  a: {weak}\nkind: Secret\n---\n"),
+            format!("{{\"data\":{{\"a\":\"{weak}\"}},\"kind\":\"Secret\"}}\n"),
+            format!("{{\"kind\":\"Secret\",\"data\":{{\"a\":\"{weak}\"}}}},"),
+        ] {
+            let (found, room) = many(&one);
+            assert_eq!(found, 400, "{one}");
+            assert!(room <= 1024, "{one}: {room}");
+        }
+        let map = format!("kind: ConfigMap\ndata:\n  a: {weak}\n---\n");
+        let one = format!("{map}kind: Secret\ndata:\n  a: {weak}\n---\n{map}");
+        assert_eq!(many(&one).0, 400);
     }
 
     #[test]

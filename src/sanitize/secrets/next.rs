@@ -15,6 +15,8 @@ pub(super) struct Ends {
     pub(super) part: Next,
     /// What ends an address.
     pub(super) address: Next,
+    /// The end of a line.
+    pub(super) line: Next,
 }
 
 /// The end that was found last, and from where it was searched.

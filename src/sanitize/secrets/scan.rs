@@ -14,6 +14,7 @@ use super::{
     checksums::checksum_holds,
     context::Valued,
     ending::Ending,
+    manifest::Manifest,
     next::Ends,
     object::Object,
     plausible::{plausible, within_base64},
@@ -57,6 +58,7 @@ pub(super) struct Scan<'a> {
     pub(super) valued: Valued,
     pub(super) object: Object,
     pub(super) ends: Ends,
+    pub(super) manifest: Manifest,
 }
 
 impl<'a> Scan<'a> {
@@ -85,6 +87,7 @@ impl<'a> Scan<'a> {
             valued: Valued::default(),
             object: Object::default(),
             ends: Ends::default(),
+            manifest: Manifest::default(),
         };
         // Most places are let go by a few sums, which wider machines have better instructions for.
         dispatch!(Level::new(), simd => scan.each_place(simd, &survey.secrets));
@@ -111,7 +114,7 @@ impl<'a> Scan<'a> {
     fn start_again(&mut self) {
         (self.seen, self.taken) = (0, 0);
         (self.valued, self.object) = (Valued::default(), Object::default());
-        self.ends = Ends::default();
+        (self.ends, self.manifest) = (Ends::default(), Manifest::default());
     }
 
     /// What begins at `start` and is broken by signs.
