@@ -121,14 +121,13 @@ impl Scan<'_> {
     }
 
     /// Where the password before `at` begins, if Oracle's driver is told it: it may hold what else would end a word.
-    fn behind_driver(&self, at: usize) -> Option<usize> {
-        const DRIVER: &[u8] = b"jdbc:oracle:";
+    fn behind_driver(&mut self, at: usize) -> Option<usize> {
         let text = self.text;
-        let back = text[..at].iter().rev().take(LOGIN);
-        let from = at - back.take_while(|byte| byte.is_ascii_graphic()).count();
-        looked(at - from);
-        let driver = memchr::memmem::rfind(&text[from..at], DRIVER)?;
-        let user = from + driver + DRIVER.len();
+        let user = self.driver.before(text, at)?;
+        if at - user > LOGIN || !text[user..at].iter().all(u8::is_ascii_graphic) {
+            return None;
+        }
+        looked(at - user);
         // An address without a user begins with `@`.
         let sign = memchr::memchr2(b'/', b'@', &text[user..at])?;
         let start = user + sign + 1;
@@ -212,6 +211,31 @@ impl Scan<'_> {
         let rule = &self.names.pair;
         self.hit(value, Class::Secret, rule);
         true
+    }
+}
+
+/// The last name of Oracle's driver before a place. Callers ask in rising order.
+#[derive(Default)]
+pub(super) struct Driver {
+    /// Up to where it was searched.
+    searched: usize,
+    /// Where it ends.
+    last: Option<usize>,
+}
+
+impl Driver {
+    const NAME: &[u8] = b"jdbc:oracle:";
+
+    /// Where the last one before `at` ends.
+    fn before(&mut self, text: &[u8], at: usize) -> Option<usize> {
+        // The name may lie across where the last search ended.
+        let from = self.searched.saturating_sub(Self::NAME.len() - 1);
+        looked(at.saturating_sub(from));
+        if let Some(found) = memchr::memmem::rfind(text.get(from..at)?, Self::NAME) {
+            self.last = Some(from + found + Self::NAME.len());
+        }
+        self.searched = at;
+        self.last
     }
 }
 

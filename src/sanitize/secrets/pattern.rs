@@ -7,6 +7,8 @@
 
 use thiserror::Error;
 
+use crate::sanitize::work::looked;
+
 /// The most that a count may be: it bounds the work of one match.
 const MOST: u16 = 8192;
 /// The least literal bytes in front by which a token is told, and those that tokens of anybody have in front.
@@ -345,6 +347,7 @@ fn walk(pieces: &[Piece], text: &[u8], at: usize) -> Option<usize> {
                 .take(most)
                 .take_while(|byte| set.has(**byte))
                 .count();
+            looked(run);
             if rest.is_empty() {
                 return (run >= least).then_some(at + run);
             }

@@ -9,6 +9,7 @@ use fearless_simd::{Level, Simd, dispatch};
 
 use super::{
     Names, Wanted,
+    beside::Driver,
     blocks::{Marks, Parts},
     bytes::{is_joint, is_joint_or_at, is_part, is_token, whole_characters},
     checksums::checksum_holds,
@@ -59,6 +60,7 @@ pub(super) struct Scan<'a> {
     pub(super) object: Object,
     pub(super) ends: Ends,
     pub(super) manifest: Manifest,
+    pub(super) driver: Driver,
 }
 
 impl<'a> Scan<'a> {
@@ -88,6 +90,7 @@ impl<'a> Scan<'a> {
             object: Object::default(),
             ends: Ends::default(),
             manifest: Manifest::default(),
+            driver: Driver::default(),
         };
         // Most places are let go by a few sums, which wider machines have better instructions for.
         dispatch!(Level::new(), simd => scan.each_place(simd, &survey.secrets));
@@ -114,7 +117,7 @@ impl<'a> Scan<'a> {
     fn start_again(&mut self) {
         (self.seen, self.taken) = (0, 0);
         (self.valued, self.object) = (Valued::default(), Object::default());
-        (self.ends, self.manifest) = (Ends::default(), Manifest::default());
+        (self.ends, self.manifest, self.driver) = Default::default();
     }
 
     /// What begins at `start` and is broken by signs.
