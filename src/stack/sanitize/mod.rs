@@ -16,11 +16,12 @@ use futures_util::StreamExt;
 use super::{Error, Gate, Wrap, skills::Named};
 use crate::{
     call::{
-        CallId, Change, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp, Trail,
+        CallId, Change, Event, InputRequired, LogLevel, Op, Outcome, Reply, ReplyStream, Step,
+        TaskOp, Trail,
     },
     catalog::Terms,
     findings::Direction,
-    json::{Edits, Fate, Json, Node},
+    json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::RpcError,
     protocol::{UpstreamId, codes, meta},
     sanitize::{
@@ -351,23 +352,15 @@ impl Watch {
                 // It happened, and that may be told; what it said may not.
                 Verdict::Blocked(blocked) => {
                     let word = Json::string(&format!("[blocked:{}]", blocked.kind));
-                    let keep = [
-                        "progressToken",
-                        "progress",
-                        "total",
-                        "level",
-                        "taskId",
-                        "status",
-                    ];
+                    let fate = |key: &str, member: Node<'_>| {
+                        if says_nothing(key, member, reading) {
+                            Fate::Keep
+                        } else {
+                            Fate::Remove
+                        }
+                    };
                     let mut edits = Edits::new();
-                    edits.members(
-                        value.root(),
-                        |key, _| match key {
-                            key if keep.contains(&key) => Fate::Keep,
-                            _ => Fate::Remove,
-                        },
-                        &[(place, word)],
-                    );
+                    edits.members(value.root(), fate, &[(place, word)]);
                     value.splice(&edits)
                 }
             }
@@ -480,6 +473,21 @@ impl Watch {
             }),
             _ => Err(Error::Blocked(Box::new(Blocked::whole("integrity")))),
         }
+    }
+}
+
+/// Whether a member of a withheld event may stay: it is a number, a word of the protocol or a handle, and not text that an
+/// upstream wrote in its place.
+fn says_nothing(key: &str, member: Node<'_>, reading: Reading) -> bool {
+    let word = member.as_str();
+    match key {
+        "progressToken" | "progress" | "total" => member.kind() == Kind::Number,
+        "level" => word.is_some_and(|word| LogLevel::parse(&word).is_some()),
+        "status" => matches!(
+            word.as_deref(),
+            Some("working" | "input_required" | "completed" | "failed" | "cancelled")
+        ),
+        _ => reading.handles.contains(&key),
     }
 }
 

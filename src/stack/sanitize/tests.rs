@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::{
+    call::LogLevel,
     findings::{Action, Findings},
     json::Limits,
     sanitize::{
@@ -173,4 +174,60 @@ fn a_clean_result_goes_on_in_the_bytes_in_which_it_came() {
     let dirty = text("a \u{1B}[31mred\u{1B}[0m word");
     let came = dirty.bytes().as_ptr();
     assert_ne!(watch.result(dirty, None).unwrap().bytes().as_ptr(), came);
+}
+
+#[test]
+fn of_an_event_that_is_withheld_only_what_says_nothing_stays() {
+    let rules = Rules {
+        own: vec![OwnRule {
+            name: "project".into(),
+            pattern: regex::Regex::new("falcon-[0-9]{6}").unwrap(),
+            action: Action::Block,
+        }],
+        ..Rules::default()
+    };
+    let watch = Watch {
+        sanitizer: Arc::new(Sanitizer::standard(
+            rules,
+            Findings::new(),
+            OwnCredentials::new(),
+        )),
+        ..watch()
+    };
+    let progress = |params: &str| {
+        let event = Event::Progress(json(params.to_owned()));
+        let Event::Progress(params) = watch.event(event, &mut Tails::default()) else {
+            panic!()
+        };
+        params.as_str().to_owned()
+    };
+    let gone = r#""message":"[blocked:own_rule]"}"#;
+    assert_eq!(
+        progress(r#"{"progressToken":3,"progress":1,"total":2.5,"message":"falcon-123456"}"#),
+        format!(r#"{{"progressToken":3,"progress":1,"total":2.5,{gone}"#)
+    );
+    for said in [
+        r#""progressToken":"falcon-123456""#,
+        r#""progress":"falcon-123456""#,
+        r#""total":{"a":"falcon-123456"}"#,
+        r#""level":"info","total":"falcon-123456""#,
+        r#""status":"falcon-123456""#,
+        r#""taskId":"falcon-123456""#,
+    ] {
+        let told = progress(&format!("{{{said},\"message\":\"falcon-123456\"}}"));
+        assert!(!told.contains("falcon"), "{told}");
+    }
+    let logged = |params: &str| {
+        let event = Event::Log(LogLevel::Info, json(params.to_owned()));
+        let Event::Log(_, params) = watch.event(event, &mut Tails::default()) else {
+            panic!()
+        };
+        params.as_str().to_owned()
+    };
+    assert_eq!(
+        logged(r#"{"level":"info","logger":"a","data":"falcon-123456"}"#),
+        r#"{"level":"info","data":"[blocked:own_rule]"}"#
+    );
+    let told = logged(r#"{"level":"falcon-123456","data":"x"}"#);
+    assert_eq!(told, r#"{"data":"[blocked:own_rule]"}"#);
 }
