@@ -392,7 +392,10 @@ impl Watch {
     fn outcome(&self, outcome: Outcome, tail: Option<&mut Tail>) -> Result<Outcome, Error> {
         Ok(match outcome {
             Outcome::Complete(result) => Outcome::Complete(self.result(result, tail)?),
-            Outcome::Task(state) => Outcome::Task(self.fitting(state, None, Reading::TASK)?.0),
+            Outcome::Task(state) => {
+                let (state, marks) = self.fitting(state, None, Reading::TASK)?;
+                Outcome::Task(marked(state, &marks))
+            }
             Outcome::Failed(error) => Outcome::Failed(self.failed(error, tail)?),
             Outcome::InputRequired(asked) => {
                 let requests = match self.look(&asked.requests, None, Reading::REQUESTS) {
@@ -499,7 +502,7 @@ fn fits(terms: &Terms, result: &Json) -> bool {
     structured.is_none_or(|structured| look_through(result.len(), || terms.conforms(structured)))
 }
 
-/// The result with what was done to it in its `_meta`; what its upstream wrote there under our keys is cut.
+/// The result, or the state of a task, with what was done to it in its `_meta`; what its upstream wrote there under our keys is cut.
 fn marked(result: Json, marks: &Marks) -> Json {
     let root = result.root();
     let meta = root.member(meta::META);
