@@ -351,7 +351,7 @@ fn walk(pieces: &[Piece], text: &[u8], at: usize) -> Option<usize> {
             if rest.is_empty() {
                 return (run >= least).then_some(at + run);
             }
-            // Bounded by the counts: no pattern has more than two that leave a choice.
+            // Few counts of a pattern leave a choice, and sets part what follows them: the test of linear work holds the rest.
             (least..=run)
                 .rev()
                 .find_map(|count| walk(rest, text, at + count))

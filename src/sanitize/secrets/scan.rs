@@ -34,7 +34,7 @@ const REACH: usize = 80;
 
 /// What makes a password of a text, in PowerShell.
 const SECURE: &[u8] = b"ConvertTo-SecureString";
-/// The longest word before an assignment that is remembered, and one.
+/// One more than the longest word before an assignment that is remembered, in bytes.
 pub(super) const WORD: usize = 24;
 
 /// The state of one look.
