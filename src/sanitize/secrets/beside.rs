@@ -41,7 +41,7 @@ impl Scan<'_> {
         match start.checked_sub(1).map(|at| self.text[at]) {
             Some(b'=' | b'%') if self.signature(start, end) => true,
             Some(b'"' | b'\'') if end - start == 32 && self.behind_account(start, end) => true,
-            _ => end - start <= 40 && self.second(start, end),
+            _ => end - start <= 40 && self.aws_secret_behind_key_id(start, end),
         }
     }
 
@@ -189,7 +189,7 @@ impl Scan<'_> {
     }
 
     /// A secret key of AWS right behind the name of it.
-    fn second(&mut self, start: usize, end: usize) -> bool {
+    fn aws_secret_behind_key_id(&mut self, start: usize, end: usize) -> bool {
         let Some(before) = self.hits.last().map(|hit| hit.span.end) else {
             return false;
         };

@@ -9,7 +9,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 /// The longest password that is looked for, in bytes.
 pub(super) const PASSWORD: usize = 128;
 /// What stands in places where people write what is to be replaced.
-const PLACEHOLDERS: [&[u8]; 41] = [
+const PLACEHOLDERS: [&[u8]; 40] = [
     // Of the handbook of bots of Telegram.
     b"abc-def1234ghikl-zyx57w2v1u123ew11",
     // Of the handbook of Stripe.
@@ -52,10 +52,9 @@ const PLACEHOLDERS: [&[u8]; 41] = [
     // The keys of the AWS documentation, however their ends are changed.
     b"iosfodnn7",
     b"/k7mdeng/",
-    // The keys that the emulators of Azure come with, and that of Stripe's documentation.
+    // The keys that the emulators of Azure come with.
     b"c2y6ydjf5/r+ob0n8a7cgv30",
     b"eby8vdm02xnocqflqu",
-    b"4ec39hqlyjwdarjtt1zdp7dc",
 ];
 
 /// What a value is made of.
