@@ -10,9 +10,9 @@
 //! secrets that are encoded, which are decoded before.
 // SECURITY 7
 
+mod armoured;
 mod assign;
 mod beside;
-mod blocks;
 mod broken;
 mod bytes;
 mod checksums;

@@ -1,7 +1,7 @@
 //! The rules, read once from the text that is compiled in, and the table that says where one may begin.
 //!
 //! Guarantees: asking whether a rule may begin at a place costs one look at a kilobyte. Deliberately absent: what rules that
-//! need code look like (`urls.rs`, `blocks.rs`).
+//! need code look like (`urls.rs`, `armoured.rs`).
 
 use std::sync::Arc;
 

@@ -9,8 +9,8 @@ use fearless_simd::{Level, Simd, dispatch};
 
 use super::{
     Names, Wanted,
+    armoured::{Marks, Parts},
     beside::Driver,
-    blocks::{Marks, Parts},
     bytes::{is_joint, is_joint_or_at, is_part, is_token, whole_characters},
     checksums::checksum_holds,
     context::Valued,
