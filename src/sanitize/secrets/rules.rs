@@ -49,7 +49,7 @@ pub(super) struct Context {
 
 /// A token without literal bytes in front: which byte stands how far behind its beginning, and its number.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Odd {
+pub(super) struct Unprefixed {
     pub(super) first: u8,
     pub(super) near: usize,
     pub(super) far: usize,
@@ -75,9 +75,9 @@ pub(super) struct Rules {
     pub(super) tokens: Vec<Token>,
     pub(super) contexts: Vec<Context>,
     /// Tokens without literal bytes in front, by the byte that they begin with.
-    odd_with: Box<[Vec<Odd>; 128]>,
+    unprefixed_with: Box<[Vec<Unprefixed>; 128]>,
     /// What is first known of those, one bit for each byte; all, where that may be a hexadecimal digit.
-    odd_behind: Box<[u128; 128]>,
+    unprefixed_behind: Box<[u128; 128]>,
     pub(super) words: AhoCorasick,
     pub(super) meanings: Vec<Word>,
     may: Box<[u64; MAY / 64]>,
@@ -217,8 +217,8 @@ impl Rules {
         let mut rules = Self {
             tokens: Vec::new(),
             contexts: Vec::new(),
-            odd_with: Box::new(std::array::from_fn(|_| Vec::new())),
-            odd_behind: Box::new([0; 128]),
+            unprefixed_with: Box::new(std::array::from_fn(|_| Vec::new())),
+            unprefixed_behind: Box::new([0; 128]),
             words: matcher(&[]),
             meanings: Vec::new(),
             may: Box::new([0; MAY / 64]),
@@ -227,10 +227,14 @@ impl Rules {
         };
         rules.read_tokens();
         rules.index();
-        for (odd, behind) in rules.odd_with.iter_mut().zip(rules.odd_behind.iter_mut()) {
-            odd.sort_by_key(|odd| odd.near);
-            *behind = odd.iter().fold(0, |all, odd| {
-                all | match odd.first {
+        for (unprefixed, behind) in rules
+            .unprefixed_with
+            .iter_mut()
+            .zip(rules.unprefixed_behind.iter_mut())
+        {
+            unprefixed.sort_by_key(|unprefixed| unprefixed.near);
+            *behind = unprefixed.iter().fold(0, |all, unprefixed| {
+                all | match unprefixed.first {
                     b'0'..=b'9' | b'a'..=b'f' => u128::MAX,
                     other => 1 << (other & 127),
                 }
@@ -269,30 +273,30 @@ impl Rules {
     }
 
     /// Tokens without literal bytes in front that may begin here, and perhaps some that do not.
-    /// What goes no farther than `reach` has nothing at a greater distance; nobody asks about more than [`Rules::ODD`].
-    pub(super) fn odd_at<'t>(
+    /// What goes no farther than `reach` has nothing at a greater distance; nobody asks about more than [`Rules::UNPREFIXED`].
+    pub(super) fn unprefixed_at<'t>(
         &self,
         text: &'t [u8],
         reach: usize,
-    ) -> impl Iterator<Item = &Odd> + use<'_, 't> {
+    ) -> impl Iterator<Item = &Unprefixed> + use<'_, 't> {
         let first = text.first().copied().unwrap_or(0xFF);
-        let may = self.odd_with.get(usize::from(first));
+        let may = self.unprefixed_with.get(usize::from(first));
         may.map_or(&[][..], Vec::as_slice)
             .iter()
-            .take_while(move |odd| odd.near <= reach)
-            .filter(move |odd| {
-                let is = |at: usize| text.get(at).is_some_and(|byte| *byte == odd.first);
-                if is(odd.near) {
+            .take_while(move |unprefixed| unprefixed.near <= reach)
+            .filter(move |unprefixed| {
+                let is = |at: usize| text.get(at).is_some_and(|byte| *byte == unprefixed.first);
+                if is(unprefixed.near) {
                     return true;
                 }
-                if reach >= Self::ODD {
-                    return (odd.near + 1..=odd.far).any(is);
+                if reach >= Self::UNPREFIXED {
+                    return (unprefixed.near + 1..=unprefixed.far).any(is);
                 }
                 // What stands before it goes on no farther, and is none of it where it is of no alphabet of Base64.
-                if is_encoded(odd.first) {
-                    (odd.near + 1..=odd.far.min(reach)).any(is)
+                if is_encoded(unprefixed.first) {
+                    (unprefixed.near + 1..=unprefixed.far.min(reach)).any(is)
                 } else {
-                    reach <= odd.far && is(reach)
+                    reach <= unprefixed.far && is(reach)
                 }
             })
     }
@@ -300,8 +304,8 @@ impl Rules {
     /// Whether any of them may begin with a run of hexadecimal digits with small letters: what is first known of most is no such
     /// digit, and so stands right behind the run or nowhere.
     #[inline]
-    pub(super) fn may_be_odd(&self, text: &[u8], start: usize, end: usize) -> bool {
-        let behind = self.odd_behind.get(usize::from(text[start]));
+    pub(super) fn may_be_unprefixed(&self, text: &[u8], start: usize, end: usize) -> bool {
+        let behind = self.unprefixed_behind.get(usize::from(text[start]));
         behind.is_some_and(|behind| {
             let stands = |after: &u8| after.is_ascii() && behind >> after & 1 == 1;
             *behind == u128::MAX || text.get(end).is_some_and(stands)
@@ -309,7 +313,7 @@ impl Rules {
     }
 
     /// The farthest that what is first known of such a token may stand behind its beginning.
-    pub(super) const ODD: usize = run::ENCODED;
+    pub(super) const UNPREFIXED: usize = run::ENCODED;
 
     fn read_tokens(&mut self) {
         for [name, pattern, rest] in lines(TOKENS) {
@@ -319,8 +323,8 @@ impl Rules {
                 if pattern.prefix() == 0
                     && let Some((literal, near, far)) = pattern.lead()
                 {
-                    debug_assert!(near <= Self::ODD, "{name}");
-                    let odd = Odd {
+                    debug_assert!(near <= Self::UNPREFIXED, "{name}");
+                    let unprefixed = Unprefixed {
                         first: literal[0],
                         near,
                         far,
@@ -328,7 +332,7 @@ impl Rules {
                     };
                     pattern
                         .first()
-                        .for_each(|byte| self.odd_with[usize::from(byte)].push(odd));
+                        .for_each(|byte| self.unprefixed_with[usize::from(byte)].push(unprefixed));
                 }
                 self.tokens.push(Token {
                     name: name.clone(),
@@ -499,24 +503,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_may_not_be_odd_is_not(run in "[0-9a-f]{14,63}", after in "[ -~é]{0,9}") {
+        fn what_may_not_be_unprefixed_is_not(run in "[0-9a-f]{14,63}", after in "[ -~é]{0,9}") {
             static RULES: LazyLock<Rules> = LazyLock::new(Rules::read);
             let text = format!("{run}{after}");
             let text = text.as_bytes();
             let length = Run::at(text, 0).length;
-            if Run::at(text, 0).is_hexadecimal() && !RULES.may_be_odd(text, 0, length) {
-                prop_assert_eq!(RULES.odd_at(text, length).next().map(|odd| odd.near), None);
+            if Run::at(text, 0).is_hexadecimal() && !RULES.may_be_unprefixed(text, 0, length) {
+                prop_assert_eq!(RULES.unprefixed_at(text, length).next().map(|unprefixed| unprefixed.near), None);
             }
         }
     }
 
     #[test]
-    fn all_that_stands_before_the_first_literal_of_an_odd_token_is_of_the_alphabets_of_base64() {
+    fn all_that_stands_before_the_first_literal_of_an_unprefixed_token_is_of_the_alphabets_of_base64()
+     {
         let rules = Rules::read();
-        let odd: Vec<_> = rules.odd_with.iter().flatten().collect();
-        assert!(odd.len() > 100);
-        for odd in odd {
-            let pattern = &rules.tokens[usize::from(odd.token)].pattern;
+        let unprefixed: Vec<_> = rules.unprefixed_with.iter().flatten().collect();
+        assert!(unprefixed.len() > 100);
+        for unprefixed in unprefixed {
+            let pattern = &rules.tokens[usize::from(unprefixed.token)].pattern;
             for byte in pattern.before_lead() {
                 assert!(byte.is_ascii_alphanumeric() || b"+/_-".contains(&byte));
             }

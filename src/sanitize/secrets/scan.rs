@@ -123,7 +123,7 @@ impl<'a> Scan<'a> {
     /// What begins at `start` and is broken by signs.
     pub(super) fn broken_run(&mut self, start: usize) {
         let text = self.text;
-        if start < self.taken || self.odd(start, run::encoded(text, start)) {
+        if start < self.taken || self.unprefixed(start, run::encoded(text, start)) {
             return;
         }
         // A sign may stand first.
@@ -177,12 +177,14 @@ impl<'a> Scan<'a> {
             Some(b'+' | b'/') => usize::MAX,
             _ => run.length,
         };
-        let odd =
-            reach == usize::MAX || !run.is_hexadecimal() || self.rules.may_be_odd(text, start, end);
+        let unprefixed = reach == usize::MAX
+            || !run.is_hexadecimal()
+            || self.rules.may_be_unprefixed(text, start, end);
         let found = match run.words(start) {
             // What has no beginning of its own begins where nothing goes before.
             Some(mut words) => words.any(|at| {
-                self.token(at) || at == start && run.is_word && odd && self.odd(at, reach)
+                self.token(at)
+                    || at == start && run.is_word && unprefixed && self.unprefixed(at, reach)
             }),
             None => self.beginnings(start, end),
         };
@@ -190,7 +192,7 @@ impl<'a> Scan<'a> {
             return;
         }
         self.seen = end;
-        if !text[start].is_ascii_alphanumeric() && self.odd(start, reach)
+        if !text[start].is_ascii_alphanumeric() && self.unprefixed(start, reach)
             || run.has_joints() && self.prefixed(start, end)
         {
             return;
@@ -204,7 +206,7 @@ impl<'a> Scan<'a> {
             return true;
         }
         let first = self.text.get(start).copied().unwrap_or(b' ');
-        first.is_ascii_alphanumeric() && self.odd(start, run::encoded(self.text, start))
+        first.is_ascii_alphanumeric() && self.unprefixed(start, run::encoded(self.text, start))
             || self.prefixed(start, end)
     }
 
@@ -254,11 +256,14 @@ impl<'a> Scan<'a> {
                 return false;
             };
             let may = self.rules.may_begin(*three) || three[..2] == *b"ey" || three == b"PuT";
-            let odd = || {
+            let unprefixed = || {
                 let reach = run::encoded(text, at);
-                self.rules.odd_at(&text[at..], reach).next().is_some()
+                self.rules
+                    .unprefixed_at(&text[at..], reach)
+                    .next()
+                    .is_some()
             };
-            !may && !(word(at) && (at == from || text[at - 1] == b'=') && odd())
+            !may && !(word(at) && (at == from || text[at - 1] == b'=') && unprefixed())
         })
     }
 
@@ -289,7 +294,7 @@ impl<'a> Scan<'a> {
         let text = self.text;
         // What has no beginning of its own begins where nothing goes before, or a value begins.
         let value = text[at].is_ascii_alphanumeric() && (at == from || text[at - 1] == b'=');
-        value && self.odd(at, run::encoded(text, at))
+        value && self.unprefixed(at, run::encoded(text, at))
     }
 
     #[inline]
@@ -339,14 +344,16 @@ impl<'a> Scan<'a> {
     }
 
     /// Tokens that do not begin with anything fixed.
-    fn odd(&mut self, at: usize, reach: usize) -> bool {
+    fn unprefixed(&mut self, at: usize, reach: usize) -> bool {
         let rules = self.rules;
-        let found = rules.odd_at(&self.text[at..], reach).find_map(|odd| {
-            let token = &rules.tokens[usize::from(odd.token)];
-            looked(odd.far);
-            let end = token.pattern.token_at(self.text, at)?;
-            Some((judged(token, &self.text[at..end])?, token, end))
-        });
+        let found = rules
+            .unprefixed_at(&self.text[at..], reach)
+            .find_map(|unprefixed| {
+                let token = &rules.tokens[usize::from(unprefixed.token)];
+                looked(unprefixed.far);
+                let end = token.pattern.token_at(self.text, at)?;
+                Some((judged(token, &self.text[at..end])?, token, end))
+            });
         let Some((class, token, end)) = found else {
             return false;
         };
