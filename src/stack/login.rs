@@ -29,7 +29,7 @@ use crate::{
     metrics::{Bound, reached},
     protocol::{Revision, UpstreamId, meta, methods},
     stage::{Permitted, Way},
-    upstream::{CredentialError, FromUpstream, UpstreamError},
+    upstream::{CredentialError, Deadline, FromUpstream, UpstreamError},
 };
 
 /// The question's key.
@@ -314,7 +314,7 @@ impl Visit {
         reached(Bound::DeadlineCall);
         Error::Upstream(FromUpstream {
             upstream: self.account.upstream.clone(),
-            error: UpstreamError::Timeout("call"),
+            error: UpstreamError::Timeout(Deadline::Call),
         })
     }
 

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Claim, Peer, Reached, UpstreamError,
+    Claim, Deadline, Peer, Reached, UpstreamError,
     connector::{Connector, Dialer},
     credentials::Credentials,
     health::Circuit,
@@ -184,8 +184,8 @@ impl Upstream {
         let presence = self.shared.presence.load();
         match &presence.state {
             Being::Ready(peer) => Ok(Arc::clone(peer)),
-            Being::Connecting => Err(UpstreamError::unreached("not connected yet")),
-            Being::Disabled => Err(UpstreamError::unreached("disabled by an operator")),
+            Being::Connecting => Err(UpstreamError::unconnected("not connected yet")),
+            Being::Disabled => Err(UpstreamError::unconnected("disabled by an operator")),
             Being::Away { retry_at } => Err(UpstreamError::Unavailable {
                 cause: match presence.error.as_ref().map(|mishap| &mishap.error) {
                     Some(UpstreamError::Unavailable { cause, .. }) => cause.clone(),
@@ -283,7 +283,7 @@ impl Upstream {
                 .min(Instant::now() + self.shared.spec.timeouts.connect);
             Box::pin(timeout_at(until, self.settled()))
                 .await
-                .map_err(|_| UpstreamError::Timeout("connect"))?;
+                .map_err(|_| UpstreamError::Timeout(Deadline::Connect))?;
         }
         if self.shared.is_closed() {
             Box::pin(self.arrived_for(call)).await;

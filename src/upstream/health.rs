@@ -12,7 +12,7 @@ use std::{
 use futures_util::FutureExt;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{Reached, UpstreamError, WITH_OTHERS};
+use super::{Deadline, Reached, UpstreamError};
 use crate::metrics::{Bound, reached};
 
 /// The shortest and the longest wait between attempts.
@@ -144,7 +144,7 @@ impl Circuit {
                     reached: Reached::No | Reached::Never,
                     ..
                 }
-                | UpstreamError::Timeout("connect"),
+                | UpstreamError::Timeout(Deadline::Connect),
             ) => {
                 if self.failures.fetch_add(1, Ordering::Relaxed) + 1 == TRIP {
                     self.tripped.notify_one();
@@ -155,7 +155,7 @@ impl Circuit {
                 UpstreamError::Overloaded
                 | UpstreamError::Engaged
                 | UpstreamError::BadAnswer(_)
-                | UpstreamError::Timeout(WITH_OTHERS)
+                | UpstreamError::Timeout(Deadline::ConnectOfAnother)
                 | UpstreamError::Unavailable {
                     reached: Reached::Unsent,
                     ..
@@ -326,7 +326,10 @@ mod tests {
         let answered = UpstreamError::answered("x");
         let refused = UpstreamError::away("x", http::StatusCode::TOO_MANY_REQUESTS);
         let unreached = UpstreamError::away("x", http::StatusCode::BAD_GATEWAY);
-        let with_others = [&lost().unwrap_err(), &UpstreamError::Timeout("connect")];
+        let with_others = [
+            &lost().unwrap_err(),
+            &UpstreamError::Timeout(Deadline::Connect),
+        ];
         let with_others = with_others.map(UpstreamError::with_others);
         for error in [answered, refused, unreached.unsent(Instant::now())]
             .into_iter()

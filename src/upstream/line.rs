@@ -16,7 +16,7 @@ use http::{HeaderMap, header::AUTHORIZATION};
 use tokio::time::timeout;
 
 use super::{
-    UpstreamError,
+    Deadline, UpstreamError,
     asking::Offer,
     credentials::Credentials,
     health::Doubt,
@@ -250,7 +250,7 @@ impl Line {
         };
         timeout(ASIDE, self.send(out, None))
             .await
-            .map_err(|_| UpstreamError::Timeout("send"))?
+            .map_err(|_| UpstreamError::Timeout(Deadline::Send))?
     }
 
     /// Tells the upstream that request `number` is no longer wanted; best effort.

@@ -13,7 +13,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use tokio::time::{Instant, sleep_until};
 
-use super::{CredentialError, Reached, UpstreamError, WITH_OTHERS};
+use super::{CredentialError, Deadline, Reached, UpstreamError};
 use crate::{call::CallId, protocol::UpstreamId, tasks::Tasks};
 
 /// How long calls that fail are counted together.
@@ -200,7 +200,7 @@ fn is_failure(error: &UpstreamError) -> bool {
             | Reached::Never => true,
             Reached::Unsent => false,
         },
-        UpstreamError::Timeout(what) => *what != WITH_OTHERS,
+        UpstreamError::Timeout(deadline) => *deadline != Deadline::ConnectOfAnother,
         UpstreamError::Auth(denial) => denial.is_some(),
         UpstreamError::Credential(error) => match error {
             CredentialError::Refused(_)
@@ -252,7 +252,7 @@ mod tests {
     async fn of_a_flood_the_first_few_are_told_one_by_one_and_the_others_by_their_count() {
         let (mishaps, tasks) = mishaps();
         for _ in 0..100 {
-            mishaps.note(CallId::new(), &UpstreamError::Timeout("call"));
+            mishaps.note(CallId::new(), &UpstreamError::Timeout(Deadline::Call));
         }
         assert_eq!(told(&mishaps), (3, 97));
         tokio::time::sleep(WINDOW / 2).await;
@@ -266,7 +266,7 @@ mod tests {
         tokio::time::sleep(WINDOW / 2 + Duration::from_secs(1)).await;
         assert_eq!(told(&mishaps), (4, 0));
         for _ in 0..5 {
-            mishaps.note(CallId::new(), &UpstreamError::Timeout("call"));
+            mishaps.note(CallId::new(), &UpstreamError::Timeout(Deadline::Call));
         }
         assert_eq!(told(&mishaps), (3, 2));
         // Nor are they forgotten where there is no end of that minute any more.
@@ -280,7 +280,7 @@ mod tests {
         let lost = UpstreamError::unreached("reset");
         for error in [
             lost.unsent(Instant::now()),
-            UpstreamError::Timeout("connect").with_others(),
+            UpstreamError::Timeout(Deadline::Connect).with_others(),
             UpstreamError::Auth(None),
             UpstreamError::Credential(CredentialError::NotConnected),
             UpstreamError::Overloaded,

@@ -8,6 +8,7 @@ mod asking;
 mod bell;
 mod connector;
 mod credentials;
+mod deadline;
 mod exchange;
 mod handle;
 mod health;
@@ -58,6 +59,7 @@ use crate::{
 use bell::Bell;
 
 pub use credentials::CredentialError;
+pub use deadline::Deadline;
 pub use handle::{State, Status, Upstream};
 pub use mishaps::Past;
 pub use own::Claim;
@@ -133,9 +135,9 @@ pub enum UpstreamError {
         /// Whether it was reached all the same.
         reached: Reached,
     },
-    /// A deadline passed: connect, list, call or silence.
+    /// A deadline passed.
     #[error("no answer in time: {0}")]
-    Timeout(&'static str),
+    Timeout(Deadline),
     /// Bad JSON, a foreign id, a wrong content type, an unknown `resultType` … (SECURITY EGR-11).
     #[error("broke the protocol: {0}")]
     Protocol(String),
@@ -195,9 +197,6 @@ impl From<memory::Full> for UpstreamError {
     }
 }
 
-/// What took too long for whoever waited for a connection that another call was making.
-const WITH_OTHERS: &str = "connect of another call";
-
 /// The most characters of what an upstream says that are told.
 const SAID: usize = 200;
 
@@ -253,13 +252,7 @@ impl UpstreamError {
     /// The bound that was reached, where that is what went wrong; queues tell of theirs themselves.
     pub const fn bound(&self) -> Option<Bound> {
         match self {
-            Self::Timeout(what) => Some(match what.as_bytes() {
-                b"connect" | b"connect of another call" | b"initialize" | b"discover" => {
-                    Bound::DeadlineConnect
-                }
-                b"silence" => Bound::DeadlineSilence,
-                _ => Bound::DeadlineCall,
-            }),
+            Self::Timeout(deadline) => Some(deadline.bound()),
             // Counted where it is found, which knows of what it is one too many.
             Self::TooLarge(_)
             | Self::NoMemory
@@ -425,9 +418,7 @@ impl UpstreamError {
                 | Reached::Forgotten
                 | Reached::Misspoken => false,
             },
-            Self::Timeout(what) => {
-                matches!(what.as_bytes(), b"connect" | b"connect of another call")
-            }
+            Self::Timeout(deadline) => !deadline.was_sent(),
             Self::Protocol(_)
             | Self::Undeclared(_)
             | Self::Status(_)
@@ -494,7 +485,7 @@ impl UpstreamError {
     /// The same for somebody who waited for the connection of another call: what failed was one and failed once.
     pub(in crate::upstream) fn with_others(&self) -> Self {
         match self {
-            Self::Timeout("connect") => Self::Timeout(WITH_OTHERS),
+            Self::Timeout(Deadline::Connect) => Self::Timeout(Deadline::ConnectOfAnother),
             Self::Unavailable {
                 cause,
                 retry_at,

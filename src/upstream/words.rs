@@ -16,7 +16,7 @@ pub fn describe(upstream: &UpstreamId, error: &UpstreamError) -> String {
         UpstreamError::Unavailable {
             retry_at, reached, ..
         } => unavailable(upstream, *reached, *retry_at),
-        UpstreamError::Timeout("connect" | "initialize" | "discover") => {
+        UpstreamError::Timeout(deadline) if !deadline.was_sent() => {
             format!("the server `{upstream}` could not be reached in time; the call was not sent")
         }
         UpstreamError::Timeout(_) => {

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{
         protocol::UpstreamId,
-        upstream::{CredentialError, Reached, UpstreamError},
+        upstream::{CredentialError, Deadline, Reached, UpstreamError},
     };
 
     #[test]
@@ -145,7 +145,12 @@ mod tests {
                 error: UpstreamError::Timeout(deadline),
             })
         };
-        for deadline in ["connect", "initialize", "discover"] {
+        for deadline in [
+            Deadline::Connect,
+            Deadline::ConnectOfAnother,
+            Deadline::Initialize,
+            Deadline::Discover,
+        ] {
             let told = told(deadline);
             assert!(
                 !told.contains("unknown") && !told.contains("cancelled"),
@@ -153,7 +158,7 @@ mod tests {
             );
             assert!(told.contains("not sent"), "{told}");
         }
-        for deadline in ["call", "silence"] {
+        for deadline in [Deadline::Call, Deadline::Silence, Deadline::Send] {
             assert!(told(deadline).contains("whether it took effect is unknown"));
         }
         let away = |reached| away(reached, None);

@@ -4,7 +4,7 @@ use crate::{
     json::Json,
     jsonrpc::RpcError,
     protocol::{UpstreamId, codes, meta},
-    upstream::{Reached, UpstreamError, transport::Head, words},
+    upstream::{Deadline, Reached, UpstreamError, transport::Head, words},
 };
 
 /// What an HTTP answer without a frame means when nothing better is known about it. What is refused whatever comes with it, a
@@ -64,7 +64,7 @@ fn answered_in_part(error: &UpstreamError) -> Option<UpstreamError> {
             | Reached::Unsent => Some(UpstreamError::unreached(cause)),
         };
     }
-    matches!(error, UpstreamError::Timeout(_)).then_some(UpstreamError::Timeout("call"))
+    matches!(error, UpstreamError::Timeout(_)).then_some(UpstreamError::Timeout(Deadline::Call))
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
     fn what_fails_after_the_first_event_is_told_as_what_fails_before_it() {
         let needed = meta::object_of(&[("sampling", Json::empty_object())]);
         for error in [
-            UpstreamError::Timeout("silence"),
+            UpstreamError::Timeout(Deadline::Silence),
             UpstreamError::NeedsCapabilities(needed),
             UpstreamError::Protocol("x".into()),
             UpstreamError::unreached("x"),
@@ -97,7 +97,7 @@ mod tests {
             Json::empty_object(),
         )])));
         assert!(needs.message.contains("`u`") && needs.message.ends_with("`sampling`"));
-        let late = told(&UpstreamError::Timeout("call")).message;
+        let late = told(&UpstreamError::Timeout(Deadline::Call)).message;
         assert!(late.contains("the call was cancelled"), "{late}");
     }
 
@@ -115,7 +115,7 @@ mod tests {
             away(Reached::Busy),
             away(Reached::Forgotten),
             away(Reached::Misspoken),
-            UpstreamError::Timeout("connect"),
+            UpstreamError::Timeout(Deadline::Connect),
         ] {
             let told = told(&error).message;
             assert!(

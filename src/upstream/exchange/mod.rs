@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    CredentialError, UpstreamError,
+    CredentialError, Deadline, UpstreamError,
     asking::Offer,
     line::Line,
     patience::Patience,
@@ -184,7 +184,7 @@ impl Exchange {
         let sending = self.line.send(out, self.wants.identity.as_ref());
         let Ok(answer) = timeout_at(self.deadline, sending).await else {
             // The upstream may be at work on it, and is told when this is dropped.
-            let late = UpstreamError::Timeout("call");
+            let late = UpstreamError::Timeout(Deadline::Call);
             self.failed(&late);
             return Err(late);
         };
@@ -360,9 +360,9 @@ impl Exchange {
             let silence = Instant::now() + self.line.terms.timeouts.silence;
             let (until, what) =
                 if self.progresses && silence < self.deadline && !self.line.wire.streamable {
-                    (silence, "silence")
+                    (silence, Deadline::Silence)
                 } else {
-                    (self.deadline, "call")
+                    (self.deadline, Deadline::Call)
                 };
             let Some(frames) = &mut self.frames else {
                 return Err(UpstreamError::Protocol("answered without frames".into()));

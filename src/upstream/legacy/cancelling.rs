@@ -60,12 +60,12 @@ async fn a_call_whose_time_is_over_is_cancelled_over_http_and_on_pipes() {
     };
     let (transport, peer) = over_http(&an_address(), hang).await;
     let reply = peer.call(soon(), a_route("t")).await;
-    assert!(matches!(reply, Err(UpstreamError::Timeout("call"))));
+    assert!(matches!(reply, Err(UpstreamError::Timeout(Deadline::Call))));
     transport.until_count("notifications/cancelled", 1).await;
 
     let (processes, peer) = on_pipes(Isolation::Shared, move |_, sent| hang(sent)).await;
     let reply = peer.call(soon(), a_route("t")).await;
-    assert!(matches!(reply, Err(UpstreamError::Timeout("call"))));
+    assert!(matches!(reply, Err(UpstreamError::Timeout(Deadline::Call))));
     let pipe = processes.made().remove(0);
     pipe.until_count("notifications/cancelled", 1).await;
 }

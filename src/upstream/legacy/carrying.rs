@@ -20,7 +20,7 @@ use crate::{
     protocol::{meta, methods},
     tasks::clock,
     upstream::{
-        Peer, UpstreamError,
+        Deadline, Peer, UpstreamError,
         asking::Offer,
         exchange::{self, Exchange, Opened, Wants},
         params::{self, Wish},
@@ -332,7 +332,7 @@ impl Legacy {
             if let Some(open) = self.lot.take(number, call).await {
                 open.expire().await;
             }
-            return Err(UpstreamError::Timeout("call"));
+            return Err(UpstreamError::Timeout(Deadline::Call));
         }
         // Before it is taken: refused here, it can be asked for again.
         let permit = self

@@ -32,7 +32,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Peer, UpstreamError, bell::Bell, line::Wire, modern::offers, spec::Isolation, terms::Terms,
+    Deadline, Peer, UpstreamError, bell::Bell, line::Wire, modern::offers, spec::Isolation,
+    terms::Terms,
 };
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
@@ -116,7 +117,7 @@ impl Legacy {
         let opening = slot.session(&self.opening, behalf);
         Box::pin(timeout_at(deadline, opening))
             .await
-            .map_err(|_| UpstreamError::Timeout("initialize"))?
+            .map_err(|_| UpstreamError::Timeout(Deadline::Initialize))?
     }
 }
 

@@ -33,7 +33,7 @@ use crate::{
     metrics::{Bound, reached},
     protocol::{Era, codes, meta, methods},
     upstream::{
-        UpstreamError,
+        Deadline, UpstreamError,
         asking::{self, NotOffered, Offer},
         exchange::{self, Exchange, Happened, Opened},
         terms::Share,
@@ -297,7 +297,7 @@ impl OpenCall {
                 None if self.sending.is_none() => self.hear().await?,
                 None => timeout_at(self.deadline, self.hear())
                     .await
-                    .map_err(|_| UpstreamError::Timeout("call"))??,
+                    .map_err(|_| UpstreamError::Timeout(Deadline::Call))??,
             };
             match heard {
                 Heard::Happened(Happened::Event(Event::Progress(_))) if !self.progress => {}

@@ -29,7 +29,7 @@ use crate::{
     events::Lists,
     tasks::{Tasks, clock},
     upstream::{
-        UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
+        Deadline, UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
         spec::HttpTransport, terms::Terms,
     },
 };
@@ -90,7 +90,7 @@ impl Opening {
                 let connecting = connector.connect(*http);
                 let transport = tokio::time::timeout_at(deadline, connecting)
                     .await
-                    .map_err(|_| UpstreamError::Timeout("connect"))??;
+                    .map_err(|_| UpstreamError::Timeout(Deadline::Connect))??;
                 (Wire::new(transport, false), true)
             }
         };

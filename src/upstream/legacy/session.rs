@@ -27,7 +27,7 @@ use crate::{
     protocol::{Era, Revision, meta, methods, mirror},
     tasks::{Tasks, clock},
     upstream::{
-        UpstreamError,
+        Deadline, UpstreamError,
         asking::Offer,
         exchange::{self, Told},
         line::{Line, Wire},
@@ -173,7 +173,7 @@ impl Session {
             Ok(Told::Error(head, error)) => return Err(NotOpened::Refused(head, error)),
             Ok(Told::Status(head)) => return Err(NotOpened::Status(head)),
             Err(UpstreamError::Timeout(_)) => {
-                return Err(UpstreamError::Timeout("initialize").into());
+                return Err(UpstreamError::Timeout(Deadline::Initialize).into());
             }
             Err(error) => return Err(error.into()),
         };

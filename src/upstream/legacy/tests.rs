@@ -198,7 +198,10 @@ async fn a_server_that_hangs_in_initialize_is_given_up_and_never_told_so() {
     let transport = Scripted::new(|_| Play::Hang);
     let began = Instant::now();
     let session = opened(&transport, false, NEWEST).await;
-    assert!(matches!(session, Err(UpstreamError::Timeout("initialize"))));
+    assert!(matches!(
+        session,
+        Err(UpstreamError::Timeout(Deadline::Initialize))
+    ));
     assert_eq!(began.elapsed(), Duration::from_secs(5));
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(

@@ -15,7 +15,7 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{ClientCapabilities, mirror::ParamHeader, mirror::ParamKind},
     upstream::{
-        CredentialError, Reached,
+        CredentialError, Deadline, Reached,
         scripted::{
             Play, Scripted, a_call, a_caller, a_pipe, a_route, a_tool_call, an_address, last, note,
             result, terms,
@@ -437,7 +437,10 @@ async fn a_call_that_hangs_ends_at_its_deadline_and_progress_does_not_extend_it(
     });
     let began = Instant::now();
     let call = peer.call(a_tool_call(), a_route("t"));
-    assert!(matches!(call.await, Err(UpstreamError::Timeout("call"))));
+    assert!(matches!(
+        call.await,
+        Err(UpstreamError::Timeout(Deadline::Call))
+    ));
     assert_eq!(began.elapsed(), Timeouts::default().call);
     transport
         .until(|sent| sent.method == "notifications/cancelled")
@@ -477,7 +480,10 @@ async fn a_stream_that_falls_silent_ends_before_the_deadline() {
     let peer = peer_of(&spec, &transport, false);
     let began = Instant::now();
     let reply = peer.call(a_tool_call(), a_route("t")).await;
-    assert!(matches!(reply, Err(UpstreamError::Timeout("silence"))));
+    assert!(matches!(
+        reply,
+        Err(UpstreamError::Timeout(Deadline::Silence))
+    ));
     assert_eq!(began.elapsed(), spec.timeouts.silence);
 }
 
@@ -497,7 +503,7 @@ async fn what_is_at_stake_is_used_by_a_call_that_may_have_left_and_by_no_other()
         (Play::Hang, true),
         (Play::Fail(UpstreamError::unreached("broke")), true),
         (Play::Fail(UpstreamError::unconnected("refused")), false),
-        (Play::Fail(UpstreamError::Timeout("connect")), false),
+        (Play::Fail(UpstreamError::Timeout(Deadline::Connect)), false),
         (Play::Fail(UpstreamError::Overloaded), false),
         (
             Play::Fail(UpstreamError::Credential(CredentialError::NoSubject)),
@@ -617,12 +623,12 @@ async fn a_call_whose_time_is_over_is_cancelled_in_the_manner_of_its_transport()
         _ => Play::Status(202),
     });
     let reply = peer.call(soon(), a_route("t")).await;
-    assert!(matches!(reply, Err(UpstreamError::Timeout("call"))));
+    assert!(matches!(reply, Err(UpstreamError::Timeout(Deadline::Call))));
     transport.until_count("notifications/cancelled", 1).await;
 
     let (transport, peer) = over_http(|_| Play::Hang);
     let reply = peer.call(soon(), a_route("t")).await;
-    assert!(matches!(reply, Err(UpstreamError::Timeout("call"))));
+    assert!(matches!(reply, Err(UpstreamError::Timeout(Deadline::Call))));
     assert_eq!(transport.dropped.load(Ordering::SeqCst), 1);
     assert_eq!(transport.sent().len(), 1);
 }

@@ -16,7 +16,7 @@ use crate::{
     metrics::{Bound, reached},
     protocol::methods::ListKind,
     upstream::{
-        Claim, CredentialError, Peer, UpstreamError,
+        Claim, CredentialError, Deadline, Peer, UpstreamError,
         bell::Spacing,
         shared::Shared,
         supervisor::{COALESCE, pace},
@@ -173,7 +173,7 @@ impl Shared {
         };
         let late = |_| {
             reached(Bound::DeadlineList);
-            UpstreamError::Timeout("list")
+            UpstreamError::Timeout(Deadline::List)
         };
         timeout_at(deadline, reading).await.map_err(late).flatten().inspect_err(|error| {
             tracing::info!(upstream = %self.spec.id, %error, "a principal's own lists could not be read");

@@ -11,7 +11,7 @@ use arc_swap::ArcSwapOption;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
-    Peer, UpstreamError,
+    Deadline, Peer, UpstreamError,
     asking::Offer,
     connector::Connector,
     exchange::{self, Told},
@@ -231,7 +231,7 @@ impl Probe {
     async fn connect(&self, http: HttpTransport) -> Result<Arc<dyn Transport>, UpstreamError> {
         timeout_at(self.step(), self.connector.connect(http))
             .await
-            .map_err(|_| UpstreamError::Timeout("connect"))?
+            .map_err(|_| UpstreamError::Timeout(Deadline::Connect))?
     }
 
     fn legacy(&self, session: Session, opener: Opener) -> Arc<dyn Peer> {
@@ -465,7 +465,7 @@ impl Probe {
             Ok(Told::Error(head, error)) => refused(&head, &error, revision),
             Ok(Told::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
             Ok(Told::Status(head)) => Err(exchange::bare(&head)),
-            Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout("discover")),
+            Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Discover)),
             // A foreign body, a wrong content type, a notification for an answer: not a modern server.
             Err(UpstreamError::Protocol(_)) => Ok(Discovered::Older),
             Err(error) => Err(error),

@@ -15,7 +15,7 @@ use crate::{
     protocol::{Revision, UpstreamId},
     tasks::Tasks,
     upstream::{
-        State, Upstream,
+        Deadline, State, Upstream,
         scripted::{
             Play, Processes, Scripted, Sent, a_pipe, a_route, a_tool_call, an_address, discovery,
             greeting, result, terms,
@@ -275,7 +275,7 @@ async fn a_hang_in_initialize_holds_nobody_past_the_connect_deadline() {
     let began = Instant::now();
     assert!(matches!(
         called(&upstream).await,
-        Err(UpstreamError::Timeout("connect"))
+        Err(UpstreamError::Timeout(Deadline::Connect))
     ));
     assert_eq!(began.elapsed(), Duration::from_secs(5));
     upstream.settled().await;

@@ -17,7 +17,7 @@ use tower::{BoxError, Service};
 
 use crate::{
     fetch,
-    upstream::{UpstreamError, spec::TlsSpec},
+    upstream::{Deadline, UpstreamError, spec::TlsSpec},
 };
 
 /// Opens connections to one origin.
@@ -88,7 +88,7 @@ impl Dial {
         match tokio::time::timeout(self.limit, opening).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(UpstreamError::unconnected(words(&*error))),
-            Err(_elapsed) => Err(UpstreamError::Timeout("connect")),
+            Err(_elapsed) => Err(UpstreamError::Timeout(Deadline::Connect)),
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use super::body::Drain;
 use crate::{
     jsonrpc::RequestId,
-    upstream::{UpstreamError, patience::Patience},
+    upstream::{Deadline, UpstreamError, patience::Patience},
 };
 
 /// What a stream is expected to bring.
@@ -54,7 +54,7 @@ impl Owes {
             let counts = patience.as_ref().map(|it| it.counts_from(*since));
             match counts {
                 Some(from) if from > *since => *since = from,
-                _ => return Err(UpstreamError::Timeout("silence")),
+                _ => return Err(UpstreamError::Timeout(Deadline::Silence)),
             }
         }
     }

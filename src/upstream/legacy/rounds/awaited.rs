@@ -101,7 +101,7 @@ async fn a_task_that_is_waited_for_outlives_looks_at_it_that_bring_no_answer() {
         cut,
         Play::Status(503),
         state("working"),
-        Play::Fail(UpstreamError::Timeout("silence")),
+        Play::Fail(UpstreamError::Timeout(Deadline::Silence)),
         state("completed"),
     ];
     let (transport, peer) = at_work(looks).await;

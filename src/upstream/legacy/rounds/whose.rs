@@ -205,7 +205,7 @@ async fn who_asked_or_logged_on_a_pipe_may_work_in_silence_and_who_tells_of_prog
         let (reply, ()) = tokio::join!(call, speaking);
         if tells {
             assert!(
-                matches!(reply, Err(UpstreamError::Timeout("silence"))),
+                matches!(reply, Err(UpstreamError::Timeout(Deadline::Silence))),
                 "{reply:?}"
             );
         } else {

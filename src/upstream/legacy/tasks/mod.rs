@@ -26,7 +26,7 @@ use crate::{
     json::Json,
     jsonrpc::RpcError,
     protocol::{codes, extensions, meta},
-    upstream::{UpstreamError, asking::Offer, params::Wish},
+    upstream::{Deadline, UpstreamError, asking::Offer, params::Wish},
 };
 
 pub(super) use self::unwanted::Unwanted;
@@ -209,7 +209,7 @@ impl Legacy {
         let mut missed = 0;
         loop {
             if Instant::now() + pause >= call.deadline {
-                return Err(UpstreamError::Timeout("call"));
+                return Err(UpstreamError::Timeout(Deadline::Call));
             }
             sleep(pause).await;
             let look = self.state(call, route).await;

@@ -29,7 +29,7 @@ use crate::{
     jsonrpc::{Frame, Notification, RpcError, encode},
     protocol::{Revision, codes, meta, methods, methods::ListKind, mirror},
     upstream::{
-        UpstreamError,
+        Deadline, UpstreamError,
         bell::Bell,
         exchange::bare,
         health::Pause,
@@ -312,7 +312,7 @@ async fn open(
         credential: None,
     };
     let deadline = Instant::now() + line.terms.timeouts.connect;
-    let late = |_| UpstreamError::Timeout("listen");
+    let late = |_| UpstreamError::Timeout(Deadline::Listen);
     let mut under_way = UnderWay {
         line: Arc::clone(&line),
         number,

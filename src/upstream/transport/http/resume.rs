@@ -214,9 +214,12 @@ mod tests {
     use super::*;
     use crate::{
         tasks::Tasks,
-        upstream::transport::{
-            Answer, Http, Outbound, Transport,
-            rig::{self, Body},
+        upstream::{
+            Deadline,
+            transport::{
+                Answer, Http, Outbound, Transport,
+                rig::{self, Body},
+            },
         },
     };
 
@@ -508,7 +511,7 @@ mod tests {
         let silence = Duration::from_millis(50);
         let (_script, http) = Script::play(&tasks, silence, [events(primed())]).await;
         let error = rig::ask(&http, call()).await.unwrap_err();
-        assert!(matches!(error, UpstreamError::Timeout("silence")));
+        assert!(matches!(error, UpstreamError::Timeout(Deadline::Silence)));
     }
 
     #[tokio::test]

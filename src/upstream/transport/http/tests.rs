@@ -16,7 +16,7 @@ use crate::{
     json::Limits,
     jsonrpc::sse,
     metrics::{Bound, seen},
-    upstream::patience::Patience,
+    upstream::{Deadline, patience::Patience},
 };
 
 const MAX: usize = 32 << 20;
@@ -454,7 +454,7 @@ async fn a_stream_that_ends_early_or_goes_silent_is_an_error() {
     let http = Http::new(&spec, timeouts, &tasks).unwrap();
     let error = ask(&http, request(1)).await.unwrap_err();
     assert!(
-        matches!(error, UpstreamError::Timeout("silence")),
+        matches!(error, UpstreamError::Timeout(Deadline::Silence)),
         "{error}"
     );
 }
@@ -490,7 +490,7 @@ async fn a_stream_may_be_silent_while_somebody_is_asked_and_no_longer() {
     drop(asked);
     let error = frames.next().await.unwrap().unwrap_err();
     assert!(
-        matches!(error, UpstreamError::Timeout("silence")),
+        matches!(error, UpstreamError::Timeout(Deadline::Silence)),
         "{error}"
     );
 }

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     protocol::{methods, mirror},
     tasks::Lanes,
+    upstream::Deadline,
 };
 
 const TYPE: &str = "application/json";
@@ -132,7 +133,7 @@ async fn a_dead_port_and_a_silent_handshake_are_told_apart() {
     let http = Http::new(&silent, soon, &tasks).unwrap();
     let error = ask(&http, request(1)).await.unwrap_err();
     assert!(
-        matches!(error, UpstreamError::Timeout("connect")),
+        matches!(error, UpstreamError::Timeout(Deadline::Connect)),
         "{error}"
     );
 
@@ -631,8 +632,8 @@ async fn those_who_wait_for_a_connection_that_does_not_come_about_wait_once() {
         let mut whose = [0, 0];
         for error in join_all(calls).await {
             match error {
-                Err(UpstreamError::Timeout("connect")) => whose[0] += 1,
-                Err(UpstreamError::Timeout("connect of another call")) => whose[1] += 1,
+                Err(UpstreamError::Timeout(Deadline::Connect)) => whose[0] += 1,
+                Err(UpstreamError::Timeout(Deadline::ConnectOfAnother)) => whose[1] += 1,
                 other => panic!("{:?}", other.err()),
             }
         }

@@ -33,7 +33,7 @@ use crate::{
     protocol::UpstreamId,
     tasks::Tasks,
     upstream::{
-        UpstreamError,
+        Deadline, UpstreamError,
         spec::{HttpSpec, PeerBounds, Timeouts},
     },
 };
@@ -108,7 +108,7 @@ impl Sse {
             Ok((events, url))
         };
         let opened = timeout(timeouts.connect, opening).await;
-        let (events, url) = opened.unwrap_or(Err(UpstreamError::Timeout("connect")))?;
+        let (events, url) = opened.unwrap_or(Err(UpstreamError::Timeout(Deadline::Connect)))?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let (mux, inbox) = Mux::new(upstream.clone(), bounds.json);
         tasks.spawn(read(events, inbox, mux.last_word()));

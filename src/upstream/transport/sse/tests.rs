@@ -196,7 +196,7 @@ async fn a_server_without_this_transport_is_no_hang() {
     )
     .await
     .unwrap_err();
-    assert!(matches!(error, UpstreamError::Timeout("connect")));
+    assert!(matches!(error, UpstreamError::Timeout(Deadline::Connect)));
 }
 
 #[tokio::test]
