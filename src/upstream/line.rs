@@ -13,7 +13,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header::AUTHORIZATION};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     Deadline, UpstreamError,
@@ -235,8 +235,20 @@ impl Line {
     /// Sends a frame that wants no answer, within 2 s.
     ///
     /// # Errors
-    /// What the transport fails with, and [`UpstreamError::Timeout`].
+    /// As [`Line::notify`].
     pub(super) async fn aside(&self, frame: Bytes) -> Result<Answer, UpstreamError> {
+        self.notify(frame, Instant::now() + ASIDE).await
+    }
+
+    /// Sends a frame that wants no answer, before `deadline`.
+    ///
+    /// # Errors
+    /// What the transport fails with, and [`UpstreamError::Timeout`].
+    pub(super) async fn notify(
+        &self,
+        frame: Bytes,
+        deadline: Instant,
+    ) -> Result<Answer, UpstreamError> {
         let out = Outbound {
             frame,
             id: None,
@@ -248,7 +260,7 @@ impl Line {
             resumes: false,
             credential: None,
         };
-        timeout(ASIDE, self.send(out, None))
+        timeout_at(deadline, self.send(out, None))
             .await
             .map_err(|_| UpstreamError::Timeout(Deadline::Send))?
     }
@@ -316,7 +328,6 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
     use tokio_util::sync::CancellationToken;
 
     use super::*;

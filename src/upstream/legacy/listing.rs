@@ -20,6 +20,7 @@ use crate::{
         exchange::{self, Told},
         lists,
         modern::offers,
+        probe::is_busy,
     },
 };
 
@@ -90,9 +91,19 @@ impl Legacy {
                     exchange::ask(line, kind.method(), &params, headers, deadline, false).await?;
                 match asked {
                     Told::Result(_, result) => Ok(result),
+                    // It came at a bad time, whatever the message says.
+                    Told::Error(head, _) if is_busy(head.status.as_u16()) => {
+                        Err(exchange::bare(&head))
+                    }
                     // A list may be asked for again, so any refusal that is not of this era is reason to open anew.
-                    Told::Error(head, _) if session.is_named() && head.status.is_client_error() => {
-                        session.gone.cancel();
+                    Told::Error(head, error)
+                        if session.is_named() && head.status.is_client_error() =>
+                    {
+                        if session.is_forgotten(&head, Some(&error)) {
+                            session.gone.cancel();
+                        } else {
+                            session.replaced();
+                        }
                         Err(UpstreamError::answered("its session had ended"))
                     }
                     // Some servers that are what they were send their errors with such a status, too.

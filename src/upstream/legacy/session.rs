@@ -8,7 +8,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -69,6 +69,7 @@ pub(in crate::upstream) struct Session {
     levelling: tokio::sync::Mutex<()>,
     /// Whether an HTTP session id names it.
     named: bool,
+    parting: Parting,
     opened: Instant,
     tasks: Tasks,
 }
@@ -192,15 +193,18 @@ impl Session {
             }
         }
         let line = line(headers);
+        let named = session.is_some() && wire.streamable;
         let initialized = encode::notification(methods::INITIALIZED, None);
-        match line.aside(initialized).await? {
-            Answer::Status(head) if !head.status.is_success() => {
-                return Err(NotOpened::Status(head));
+        if let Err(why) = taken(line.notify(initialized, deadline).await) {
+            // The server keeps a session that nobody is going to use.
+            if named {
+                leave(&line).await;
             }
-            Answer::Status(_) | Answer::Accepted(_) | Answer::One(..) | Answer::Stream(..) => {}
+            return Err(why);
         }
         stop.keep();
         Ok(Self {
+            parting: Parting::of(&line),
             line,
             card,
             gone: CancellationToken::new(),
@@ -209,7 +213,7 @@ impl Session {
             parked: TaskTracker::new(),
             level: AtomicU8::new(NO_LEVEL),
             levelling: tokio::sync::Mutex::default(),
-            named: session.is_some() && wire.streamable,
+            named,
             opened: Instant::now(),
             tasks,
         })
@@ -267,6 +271,12 @@ impl Session {
         }
     }
 
+    /// It is replaced though the server may still know it: the server is told when nobody uses it any more.
+    pub(super) fn replaced(&self) {
+        self.gone.cancel();
+        self.parting.set_due(self.named);
+    }
+
     /// Whether a call of it waits for a person, or has just ceased to.
     pub(super) fn is_asking(&self) -> bool {
         !self.parked.is_empty()
@@ -301,17 +311,12 @@ impl Session {
         // Each of them has something to tell the server first.
         drop(timeout(FAREWELL, self.parked.wait()).await);
         self.tasks.stop();
-        let transport = &self.line.wire.transport;
+        self.parting.set_due(false);
         if self.named {
-            let leaving = async {
-                if let Ok(headers) = self.line.credentialed().await {
-                    transport.leave(headers).await;
-                }
-            };
-            drop(timeout(FAREWELL, leaving).await);
+            leave(&self.line).await;
         }
         if owns_transport {
-            transport.close().await;
+            self.line.wire.transport.close().await;
         }
     }
 }
@@ -340,6 +345,59 @@ impl Drop for StopOnDrop {
             tasks.stop();
         }
     }
+}
+
+/// How a server took that the handshake is over.
+fn taken(answer: Result<Answer, UpstreamError>) -> Result<(), NotOpened> {
+    match answer {
+        Ok(Answer::Status(head)) if !head.status.is_success() => Err(NotOpened::Status(head)),
+        Ok(Answer::Status(_) | Answer::Accepted(_) | Answer::One(..) | Answer::Stream(..)) => {
+            Ok(())
+        }
+        Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Initialize).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Tells the server of the end of a session that was replaced, when nobody uses that any more.
+struct Parting {
+    line: Arc<Line>,
+    due: AtomicBool,
+}
+
+impl Parting {
+    fn of(line: &Arc<Line>) -> Self {
+        Self {
+            line: Arc::clone(line),
+            due: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether there will be anything to tell.
+    fn set_due(&self, due: bool) {
+        self.due.store(due, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        // Outside a runtime there is nobody to tell it: the process is ending.
+        if *self.due.get_mut() && tokio::runtime::Handle::try_current().is_ok() {
+            let line = Arc::clone(&self.line);
+            let tasks = self.line.terms.tasks.clone();
+            tasks.spawn(async move { leave(&line).await });
+        }
+    }
+}
+
+/// Tells the server that the session of this line is over.
+async fn leave(line: &Line) {
+    let leaving = async {
+        if let Ok(headers) = line.credentialed().await {
+            line.wire.transport.leave(headers).await;
+        }
+    };
+    drop(timeout(FAREWELL, leaving).await);
 }
 
 /// The card in a result of `initialize`.

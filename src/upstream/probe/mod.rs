@@ -512,7 +512,7 @@ fn is_evidence(head: &Head) -> bool {
 }
 
 /// Whether this status only says that the request came at a bad time.
-const fn is_busy(status: u16) -> bool {
+pub(super) const fn is_busy(status: u16) -> bool {
     matches!(status, 408 | 425 | 429)
 }
 

@@ -382,8 +382,8 @@ impl Transport for Scripted {
         self.news.notify_waiters();
         let Some(id) = out.id else {
             let play = (self.script.lock().unwrap())(&sent);
-            let refuses = matches!(play, Play::Status(_) | Play::Error(..));
-            let play = if refuses { play } else { Play::Status(202) };
+            let plays = matches!(play, Play::Status(_) | Play::Error(..) | Play::After(..));
+            let play = if plays { play } else { Play::Status(202) };
             return self.answer(play, "null");
         };
         let play = (self.script.lock().unwrap())(&sent);
