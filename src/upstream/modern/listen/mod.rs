@@ -21,7 +21,7 @@ use futures_util::{
 use http::{HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::self_description;
+use super::{doubt, self_description};
 use crate::{
     call::ServerCard,
     events::{Desk, Lists, Wanted},
@@ -337,10 +337,9 @@ async fn open(
         }
         Answer::Status(head) => {
             under_way.over = true;
-            return Err(match head.status.as_u16() {
-                404 | 405 => NotListening::Unknown,
-                _ => NotListening::Failed(bare(&head)),
-            });
+            // Without a message it may come of what stands in front of the server, and only for now (PROTOCOL B1).
+            doubt(&line, &head);
+            return Err(NotListening::Failed(bare(&head)));
         }
     };
     match timeout_at(deadline, frames.next()).await.map_err(late)? {

@@ -395,6 +395,26 @@ async fn a_server_that_knows_no_listens_is_asked_once_and_one_that_refuses_a_res
     assert_eq!(next(&mut good).await, exactly(0));
 }
 
+/// PROTOCOL B1: a status without a message may come of what stands in front of the server, and only for now.
+#[tokio::test(start_paused = true)]
+async fn a_listen_that_is_refused_without_a_message_casts_doubt_and_is_begun_again() {
+    for status in [404, 405] {
+        let mut asked = 0;
+        let rig = watching(BOTH, true, move |sent| {
+            asked += 1;
+            match asked {
+                1 => Play::Status(status),
+                _ => acknowledge(sent),
+            }
+        });
+        let doubted = timeout(Duration::from_secs(1), rig.line.wire.doubt.arisen());
+        assert!(doubted.await.is_ok(), "{status}");
+        rig.heard(2).await;
+        let (_listener, in_force) = rig.listener(&["a:1"]).await;
+        assert_eq!(in_force, [true], "{status}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refused_listen_is_logged_with_whose_it_is_and_what_was_said() {
     let logged = Logged::new();
