@@ -16,7 +16,7 @@ use super::{Deadline, Reached, UpstreamError};
 use crate::metrics::{Bound, reached};
 
 /// The shortest and the longest wait between attempts.
-const FIRST: Duration = Duration::from_secs(1);
+pub(super) const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 /// A connection that held this long was a good one: the next wait is the shortest again.
 const GOOD: Duration = Duration::from_secs(60);

@@ -30,7 +30,7 @@ use self::{
 use super::{
     CredentialError, Peer, UpstreamError,
     connector::Connector,
-    health::{Backoff, Pause},
+    health::{Backoff, FIRST, Pause},
     mishaps::Mishap,
     probe::Probe,
     shared::{Being, Presence, Shared},
@@ -206,9 +206,14 @@ impl Supervisor {
             self.shared.settled.cancel();
             let shared = Arc::clone(&self.shared);
             let wait = async {
+                // However many come whose tokens may open it, attempts are spaced (SECURITY 6).
+                let nudged = async {
+                    sleep(FIRST).await;
+                    shared.nudged.notified().await;
+                };
                 tokio::select! {
                     () = sleep(wait) => {}
-                    () = shared.nudged.notified() => {}
+                    () = nudged => {}
                 }
             };
             self.board.meanwhile(wait).await;

@@ -169,6 +169,24 @@ async fn what_went_wrong_with_a_token_that_was_lent_is_told_as_that() {
     assert!(text.contains("upstream cannot be reached"), "{text}");
 }
 
+/// SECURITY 6
+#[tokio::test(start_paused = true)]
+async fn attempts_are_spaced_however_many_come_whose_tokens_are_refused() {
+    let processes = serving(|_, _| Play::Fail(UpstreamError::denied(401)));
+    let (_sink, upstream, _tasks) = started(&each_their_own(), &processes);
+    upstream.settled().await;
+    let before = upstream.status().restarts;
+    let began = Instant::now();
+    let mut comers = 0;
+    while began.elapsed() < Duration::from_secs(10) {
+        let _claim = upstream.claim(&somebody(&format!("u{comers}")));
+        comers += 1;
+        sleep(Duration::from_millis(50)).await;
+    }
+    let attempts = upstream.status().restarts - before;
+    assert!((2..=10).contains(&attempts), "{attempts}, by {comers}");
+}
+
 /// What keeps the gateway out whoever asks may be what stands in front of the server.
 #[tokio::test(start_paused = true)]
 async fn a_403_is_no_login_that_nobody_has_made_yet() {
