@@ -1,16 +1,25 @@
 //! What operators see of what went wrong: with the upstream, and with calls while it is there.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, sleep};
 
-use super::tests::{called, healthy, serving, started};
+use super::tests::{Kept, called, healthy, serving, started, telling};
 use crate::{
-    call::{Call, Outcome, Reply, Step},
+    call::{Call, Grantee, Outcome, Reply, Step},
+    catalog::Contribution,
+    protocol::UpstreamId,
     upstream::{
-        Past, State, Upstream, UpstreamError,
-        scripted::{Play, a_pipe, a_route, a_tool_call, an_address, note},
+        Past, Sink, State, Upstream, UpstreamError,
+        scripted::{Play, a_pipe, a_route, a_tool_call, an_address, note, terms},
+        words,
     },
 };
 
@@ -29,7 +38,7 @@ async fn a_call_that_failed_is_what_went_wrong_last_and_an_error_of_the_server_i
         Play::Error(200, -32602, ""),
     ];
     let played = std::sync::Mutex::new(plays.into_iter());
-    let played = std::sync::Arc::new(played);
+    let played = Arc::new(played);
     let processes = serving(move |number, sent| match sent.method.as_str() {
         "tools/call" => played.lock().unwrap().next().unwrap(),
         _ => healthy(number, sent),
@@ -85,6 +94,46 @@ async fn a_stream_that_breaks_off_leaves_its_cause_though_its_caller_is_told_non
     }
 }
 
+/// Panics where it is told of lists, as often as that is said.
+#[derive(Default)]
+struct Breaks {
+    kept: Kept,
+    left: AtomicUsize,
+}
+
+impl Sink for Breaks {
+    fn publish(&self, id: &UpstreamId, contribution: Contribution) {
+        let left = |left: usize| left.checked_sub(1);
+        let broken = (self.left).fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+        assert!(broken.is_err(), "a fault of ours");
+        self.kept.publish(id, contribution);
+    }
+
+    fn confirm(&self, _: &UpstreamId, _: Instant) {}
+
+    fn publish_to(&self, _: &Grantee, _: &UpstreamId, _: Option<Contribution>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_survives_a_panic_of_the_work_for_it_and_attempts_are_spaced_then_too() {
+    let sink = Arc::new(Breaks::default());
+    sink.left.store(3, Ordering::SeqCst);
+    let (spec, processes) = (an_address(), serving(healthy));
+    let told: Arc<dyn Sink> = Arc::<Breaks>::clone(&sink);
+    let (upstream, _tasks) = telling(told, &spec, terms(&spec), &processes);
+    let began = Instant::now();
+    upstream.settled().await;
+    let status = upstream.status();
+    assert_eq!(status.state, State::Away);
+    let words = status.error.unwrap().words;
+    assert!(words.contains("the gateway's own work"), "{words}");
+    // Marked as away, and then as it is.
+    sink.kept.reach(2).await;
+    assert!(began.elapsed() >= Duration::from_secs(3));
+    assert!(!sink.kept.last().away);
+    assert!(called(&upstream).await.is_ok());
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_an_operator_wanted_is_no_error_of_what_is_used_again() {
     let processes = serving(healthy);
@@ -96,7 +145,10 @@ async fn what_an_operator_wanted_is_no_error_of_what_is_used_again() {
     assert_eq!(last(&upstream), None);
     upstream.disable();
     upstream.heeded().await;
-    assert!(called(&upstream).await.is_err());
+    // Nothing was sent, and so nothing can have taken effect.
+    let refused = called(&upstream).await.unwrap_err();
+    let told = words::describe(upstream.id(), &refused);
+    assert!(told.ends_with("the call was not sent"), "{told}");
     let disabled = upstream.status().error.unwrap().words;
     assert!(disabled.contains("disabled by an operator"), "{disabled}");
     upstream.enable();

@@ -17,8 +17,12 @@ mod tests;
 #[cfg(test)]
 mod tokens;
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+};
 
+use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -80,7 +84,7 @@ impl Supervisor {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = self.live() => {}
+            () = self.survive() => {}
         }
         self.be(Being::Away { retry_at: None }, None);
         self.shared.settled.cancel();
@@ -89,6 +93,44 @@ impl Supervisor {
         }
         drop(timeout(ENDING, self.shared.terms.tasks.clone().finish()).await);
         self.shared.closed.cancel();
+    }
+
+    /// Works, and begins anew where that panics: a fault of ours must not take the upstream away for good.
+    async fn survive(&mut self) {
+        let mut broke = false;
+        loop {
+            let work = async {
+                if broke {
+                    self.mend().await;
+                }
+                self.live().await;
+            };
+            // What it was amidst is let go of before it is used again.
+            if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
+                return;
+            }
+            broke = true;
+            tracing::error!(upstream = %self.shared.spec.id, "the work for an upstream panicked; it begins anew");
+        }
+    }
+
+    /// Lets go of what was left by a panic, and waits before the next attempt.
+    async fn mend(&mut self) {
+        let wait = self.backoff.wait();
+        let error = Mishap::of(UpstreamError::unreached(
+            "the gateway's own work for it failed",
+        ));
+        let retry_at = Some(Instant::now() + wait);
+        self.be(Being::Away { retry_at }, Some(error));
+        self.shared.settled.cancel();
+        self.shared.terms.desk.away();
+        if let Some(peer) = self.current.take() {
+            dismiss(&self.shared, peer);
+        }
+        self.probe.forget();
+        sleep(wait).await;
+        // Last, and when some time has passed: to tell of it may be what panics.
+        self.board.away();
     }
 
     /// Works as operators wish.

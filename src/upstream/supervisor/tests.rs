@@ -121,11 +121,21 @@ pub(super) fn started_on(
     processes: &Arc<Processes>,
 ) -> (Arc<Kept>, Arc<Upstream>, Tasks) {
     let sink = Arc::new(Kept::default());
+    let told: Arc<dyn Sink> = Arc::<Kept>::clone(&sink);
+    let (upstream, tasks) = telling(told, spec, terms, processes);
+    (sink, upstream, tasks)
+}
+
+pub(super) fn telling(
+    sink: Arc<dyn Sink>,
+    spec: &UpstreamSpec,
+    terms: Arc<Terms>,
+    processes: &Arc<Processes>,
+) -> (Arc<Upstream>, Tasks) {
     let tasks = Tasks::new();
     let connector: Arc<dyn Connector> = Arc::<Processes>::clone(processes);
-    let told: Arc<dyn Sink> = Arc::<Kept>::clone(&sink);
-    let upstream = Upstream::over(spec.clone(), terms, connector, told, &tasks);
-    (sink, upstream, tasks)
+    let upstream = Upstream::over(spec.clone(), terms, connector, sink, &tasks);
+    (upstream, tasks)
 }
 
 pub(super) async fn called(upstream: &Arc<Upstream>) -> Result<Reply, UpstreamError> {
