@@ -239,8 +239,10 @@ impl OpenCall {
                 | Answer::One(head, _)
                 | Answer::Stream(head, _)) = answer.map_err(UpstreamError::of_a_call_under_way)?;
                 if !head.status.is_success() {
+                    // The call went with its session (PROTOCOL D7).
                     if head.status == StatusCode::NOT_FOUND {
                         self.slot.forget(&self.session);
+                        return Err(UpstreamError::OutcomeUnknown);
                     }
                     return Err(exchange::bare(&head).of_a_call_under_way());
                 }

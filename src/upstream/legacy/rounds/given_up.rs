@@ -158,7 +158,7 @@ async fn a_dead_session_that_is_told_an_answer_ends_the_call_and_is_opened_again
             a_route("t"),
         );
         let reply = tokio::time::timeout(Duration::from_secs(1), reply).await;
-        assert!(matches!(reply, Ok(Err(_))));
+        assert!(matches!(reply, Ok(Err(UpstreamError::OutcomeUnknown))));
         let done = last("{}");
         assert_eq!(
             text(begun(&transport, &peer, call, 1, &[&done]).await),
