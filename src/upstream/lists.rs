@@ -19,7 +19,7 @@ use crate::{
 /// All pages of a list. `fetch` gets one page's result, from the start or from a cursor.
 ///
 /// # Errors
-/// Whatever `fetch` fails with, and [`UpstreamError::Protocol`] for a page without its array.
+/// Whatever `fetch` fails with, and [`UpstreamError::Protocol`] for a page without its array, or with a cursor that is no string.
 pub(super) async fn drain<F>(
     kind: ListKind,
     bounds: &CatalogBounds,
@@ -64,9 +64,16 @@ where
             .member("cacheScope")
             .and_then(Node::as_str)
             .is_some_and(|scope| scope == "public");
-        let Some(next) = root.member("nextCursor").and_then(Node::as_str) else {
+        let next = root.member("nextCursor");
+        let Some(next) = next.filter(|next| next.kind() != Kind::Null) else {
             break;
         };
+        let next = next.as_str().ok_or_else(|| {
+            UpstreamError::Protocol(format!(
+                "`{}` with a cursor that is no string",
+                kind.method()
+            ))
+        })?;
         // An empty cursor is a cursor (PROTOCOL A1).
         let over = if next.len() > bounds.cursor_bytes {
             Some(Bound::UpstreamCursor)
@@ -300,6 +307,27 @@ mod tests {
         for page in [r#"{"tools":{}}"#, "{}", r#"{"tools":null}"#] {
             let drained = drained(CatalogBounds::default(), |_| page.to_owned()).await;
             assert!(matches!(drained, Err(UpstreamError::Protocol(_))), "{page}");
+        }
+    }
+
+    /// SECURITY EGR-11
+    #[tokio::test]
+    async fn a_cursor_that_is_no_string_is_a_broken_protocol_and_no_end() {
+        for (next, ends) in [
+            ("null", true),
+            ("2", false),
+            ("{}", false),
+            ("false", false),
+        ] {
+            let page = |_: Option<&str>| format!(r#"{{"tools":[{{}}],"nextCursor":{next}}}"#);
+            let drained = drained(CatalogBounds::default(), page).await;
+            match drained {
+                Ok(listing) => assert!(ends && !listing.truncated, "{next}"),
+                Err(error) => assert!(
+                    !ends && matches!(error, UpstreamError::Protocol(_)),
+                    "{next}"
+                ),
+            }
         }
     }
 
