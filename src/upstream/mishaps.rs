@@ -209,7 +209,7 @@ fn is_failure(error: &UpstreamError) -> bool {
             | CredentialError::Metadata(_)
             | CredentialError::Unanswered(_) => true,
             CredentialError::NoSubject
-            | CredentialError::SubjectRefused
+            | CredentialError::SubjectRefused(_)
             | CredentialError::NotConnected
             | CredentialError::Nobody(_)
             | CredentialError::Lacks(_)

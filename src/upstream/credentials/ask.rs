@@ -27,6 +27,7 @@ const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const INVALID_REQUEST: &str = "invalid_request";
 
 /// The most bytes of a token (SECURITY 6).
 const MAX_TOKEN: usize = 16 << 10;
@@ -105,7 +106,8 @@ pub(super) async fn exchange(
         .with("resource", &spec.resource)
         .with("audience", spec.audience.as_deref().unwrap_or_default())
         .send(fetcher, at, &spec.server)
-        .await?;
+        .await
+        .map_err(of_exchange)?;
     let issued = answer
         .root()
         .member("issued_token_type")
@@ -133,7 +135,8 @@ pub(super) async fn assertion(
         .with("resource", &spec.resource)
         .with("scope", &scope)
         .send(fetcher, at, idp)
-        .await?;
+        .await
+        .map_err(of_exchange)?;
     let root = answer.root();
     if root
         .member("issued_token_type")
@@ -187,7 +190,7 @@ fn granted(answer: &Document) -> Result<Json, CredentialError> {
     }
     /// RFC 6749, 5.2; RFC 8693, 2.2.2; RFC 8707, 2.
     const WORDS: [&str; 8] = [
-        "invalid_request",
+        INVALID_REQUEST,
         "invalid_client",
         "invalid_grant",
         "unauthorized_client",
@@ -203,10 +206,19 @@ fn granted(answer: &Document) -> Result<Json, CredentialError> {
         .and_then(Node::as_str);
     let word = WORDS.into_iter().find(|word| told.as_deref() == Some(word));
     Err(match word {
-        Some("invalid_grant") => CredentialError::SubjectRefused,
+        Some(word @ "invalid_grant") => CredentialError::SubjectRefused(word),
         Some(word) => CredentialError::Refused(word),
         None => CredentialError::Fetch(crate::fetch::FetchError::Status(answer.status.as_u16())),
     })
+}
+
+/// What a refusal of an exchange means: a subject token that is not taken is an invalid request there (RFC 8693, 2.2.2).
+fn of_exchange(error: CredentialError) -> CredentialError {
+    if error == CredentialError::Refused(INVALID_REQUEST) {
+        CredentialError::SubjectRefused(INVALID_REQUEST)
+    } else {
+        error
+    }
 }
 
 /// The bearer token in an answer, if it is not what was given for it: that would be the very token that must not go

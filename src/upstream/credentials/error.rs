@@ -14,9 +14,9 @@ pub enum CredentialError {
     /// The caller came without a token, so there is nothing to exchange.
     #[error("the caller has no token that could be exchanged")]
     NoSubject,
-    /// The authorization server does not take the caller's token.
-    #[error("the authorization server refused the caller's token")]
-    SubjectRefused,
+    /// The authorization server does not take the caller's token, and says so with this word.
+    #[error("the authorization server refused the caller's token with `{0}`")]
+    SubjectRefused(&'static str),
     /// The authorization server refused with this word.
     #[error("the authorization server refused with `{0}`")]
     Refused(&'static str),
@@ -76,7 +76,7 @@ impl CredentialError {
             | Self::Metadata(MetadataError::Fetch(FetchError::Redirect)) => "upstream_redirect",
             Self::NotConnected => "login_required",
             Self::NoSubject
-            | Self::SubjectRefused
+            | Self::SubjectRefused(_)
             | Self::Refused(_)
             | Self::Answer(_)
             | Self::Fetch(_)
@@ -98,7 +98,7 @@ impl CredentialError {
             }
             Self::Unanswered(_) => Some(connect::AGAIN),
             Self::NoSubject
-            | Self::SubjectRefused
+            | Self::SubjectRefused(_)
             | Self::Refused(_)
             | Self::Answer(_)
             | Self::Fetch(_)
@@ -114,7 +114,7 @@ impl CredentialError {
     pub const fn is_the_callers(&self) -> bool {
         matches!(
             self,
-            Self::NoSubject | Self::SubjectRefused | Self::NotConnected
+            Self::NoSubject | Self::SubjectRefused(_) | Self::NotConnected
         )
     }
 }

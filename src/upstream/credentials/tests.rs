@@ -357,7 +357,7 @@ async fn of_a_refusal_only_the_registered_word_is_kept() {
         (
             400,
             r#"{"error":"invalid_grant"}"#,
-            CredentialError::SubjectRefused,
+            CredentialError::SubjectRefused("invalid_grant"),
         ),
         (
             401,
@@ -388,6 +388,32 @@ async fn of_a_refusal_only_the_registered_word_is_kept() {
         CredentialError::Fetch(FetchError::Redirect).reason(),
         "upstream_redirect"
     );
+}
+
+/// RFC 8693, 2.2.2: there it is what an invalid subject token is answered with.
+#[tokio::test]
+async fn an_invalid_request_is_a_matter_of_the_caller_in_an_exchange_and_of_the_operator_elsewhere()
+{
+    let issuer = Answering::with(answer(400, r#"{"error":"invalid_request"}"#)).await;
+    let ana = somebody("ana", Some("A"));
+    let id_jag = Grant::IdJag {
+        subject: SubjectType::IdToken,
+        idp: server(endpoint(&issuer)),
+        audience: "https://as.example".into(),
+    };
+    for (grant, callers) in [
+        (exchanging(), true),
+        (id_jag, true),
+        (Grant::ClientCredentials, false),
+    ] {
+        let tokens = credentials(spec(grant, endpoint(&issuer)));
+        let error = text(&tokens, Some(&ana)).await.unwrap_err();
+        assert_eq!(error.is_the_callers(), callers, "{error}");
+        assert!(
+            error.to_string().ends_with("with `invalid_request`"),
+            "{error}"
+        );
+    }
 }
 
 /// Metadata of `issuer`, with the token endpoint at `token`.
