@@ -59,8 +59,8 @@ pub(super) struct Kept {
     bell: Bell,
     /// Which of these resources are wanted, and who hears of their changes.
     desk: Arc<Desk>,
-    /// What the token stood on that they were read with last, or with which they could not be.
-    read_for: watch::Sender<Option<u64>>,
+    /// How they were read last.
+    read_for: watch::Sender<Option<Read>>,
     /// Cancelled when they are not to be kept any longer.
     over: CancellationToken,
     /// When they were wanted last, in milliseconds since the beginning.
@@ -70,6 +70,15 @@ pub(super) struct Kept {
     mark: AtomicU64,
     /// One more for each who waits for changes.
     held: Arc<()>,
+}
+
+/// A reading that is over, however it went.
+#[derive(Debug, Clone)]
+struct Read {
+    /// What the token stood on.
+    mark: u64,
+    /// Who was refused, where that is how it went: with another proof they may not be.
+    refused: Option<Arc<Identity>>,
 }
 
 /// Lists that somebody wants. They are kept at least for as long as it is held.
@@ -82,15 +91,14 @@ pub struct Claim {
 impl Claim {
     /// Whether they were read with what their token stands on, or could not be, or are not kept any longer.
     pub fn is_settled(&self) -> bool {
-        let read_for = *self.kept.read_for.borrow();
-        self.kept.is_settled_by(read_for) || self.kept.over.is_cancelled()
+        self.kept.is_settled() || self.kept.over.is_cancelled()
     }
 
     /// Waits until that is so.
     pub async fn settled(&self) {
         let mut readings = self.kept.read_for.subscribe();
         let read = async {
-            let settles = |read_for: &Option<u64>| self.kept.is_settled_by(*read_for);
+            let settles = |read: &Option<Read>| self.kept.is_settled_by(read.as_ref());
             drop(readings.wait_for(settles).await);
         };
         tokio::select! {
@@ -151,6 +159,7 @@ impl Own {
         });
         if !kept.identity.load().is_proof_of(identity) {
             kept.identity.store(Arc::clone(identity));
+            kept.look_at_proof();
         }
         kept.used.store(self.now(), Ordering::Relaxed);
         kept.look(Some(mark));
@@ -211,13 +220,35 @@ impl Kept {
         }
     }
 
-    /// They were read, or could not be, while their token stood on `mark`.
-    fn settle(&self, mark: u64) {
-        self.read_for.send_replace(Some(mark));
+    /// They were read, or could not be.
+    fn settle(&self, read: Read) {
+        self.read_for.send_replace(Some(read));
+        // They may have come with another proof meanwhile.
+        self.look_at_proof();
     }
 
-    fn is_settled_by(&self, read_for: Option<u64>) -> bool {
-        read_for == Some(self.mark.load(Ordering::Relaxed))
+    /// With another proof than was refused they are read for again.
+    fn look_at_proof(&self) {
+        let read = self.read_for.borrow();
+        if read.as_ref().is_some_and(|read| self.refused_another(read)) {
+            self.bell.missed(Lists::ALL);
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.is_settled_by(self.read_for.borrow().as_ref())
+    }
+
+    fn is_settled_by(&self, read: Option<&Read>) -> bool {
+        read.is_some_and(|read| {
+            read.mark == self.mark.load(Ordering::Relaxed) && !self.refused_another(read)
+        })
+    }
+
+    /// Whether who was refused then came with another proof than they come with now.
+    fn refused_another(&self, read: &Read) -> bool {
+        let refused = read.refused.as_ref();
+        refused.is_some_and(|refused| !refused.is_proof_of(&self.identity.load()))
     }
 
     fn is_held(&self) -> bool {
@@ -303,23 +334,63 @@ mod tests {
         assert!(silent(&first) && !silent(&other));
     }
 
+    /// A grant has one mark, whatever token somebody comes with.
+    #[tokio::test(start_paused = true)]
+    async fn who_was_refused_and_comes_with_another_token_is_read_for_again_and_waited_for() {
+        let own = Own::of(3);
+        let claim = |who: &Arc<Identity>| own.claim(who, 0, &Desk::default(), |_| {});
+        let (old, new) = (somebody("ana"), somebody("ana"));
+        let refused = |who: &Arc<Identity>| Read {
+            mark: 0,
+            refused: Some(Arc::clone(who)),
+        };
+        let first = claim(&old);
+        first.kept.settle(refused(&old));
+        let spacing = Spacing::new(Instant::now());
+        let rings = |claim: &Claim| {
+            let rung = futures_util::FutureExt::now_or_never(claim.kept.bell.rung(&spacing));
+            rung.is_some()
+        };
+        // With the same token there is nothing to wait for.
+        assert!(claim(&old).is_settled() && !rings(&first));
+        let second = claim(&new);
+        assert!(!second.is_settled() && rings(&second));
+        // A reading that began with the old one.
+        second.kept.settle(refused(&old));
+        assert!(!second.is_settled() && rings(&second));
+        second.kept.settle(refused(&new));
+        assert!(second.is_settled());
+        // Who was read for needs not be read for again with each token.
+        let read = Read {
+            mark: 0,
+            refused: None,
+        };
+        second.kept.settle(read);
+        let third = claim(&somebody("ana"));
+        assert!(third.is_settled() && !rings(&third));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_logs_in_anew_is_waited_for_until_that_was_read() {
         let own = Own::of(3);
         let claim = |mark| own.claim(&somebody("ana"), mark, &Desk::default(), |_| {});
+        let read = |mark| Read {
+            mark,
+            refused: None,
+        };
         let first = claim(1);
         assert!(!first.is_settled());
-        first.kept.settle(1);
+        first.kept.settle(read(1));
         assert!(first.is_settled() && claim(1).is_settled());
         let second = claim(2);
         assert!(!second.is_settled(), "what was read was another login's");
         // A reading that began before the login was another.
-        second.kept.settle(1);
+        second.kept.settle(read(1));
         assert!(!second.is_settled());
         let waits = second.settled();
         let reads = async {
             tokio::task::yield_now().await;
-            second.kept.settle(2);
+            second.kept.settle(read(2));
         };
         tokio::join!(waits, reads);
         assert!(first.is_settled() && second.is_settled());

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{IDLE, Kept};
+use super::{IDLE, Kept, Read};
 use crate::{
     call::Identity,
     catalog::Contribution,
@@ -115,12 +115,14 @@ impl Shared {
             loop {
                 let began = Instant::now();
                 let mark = kept.mark.load(Ordering::Relaxed);
+                let latest = kept.identity.load_full();
                 // Whatever is told of resources meanwhile is heard.
                 let read = tokio::select! {
                     biased;
                     () = &mut ended => break,
-                    read = self.read(peer.as_ref(), kept) => read,
+                    read = self.read(peer.as_ref(), &latest) => read,
                 };
+                let is_refused = read.as_ref().is_err_and(is_refusal);
                 let news = if off {
                     known.withdraw()
                 } else {
@@ -130,7 +132,10 @@ impl Shared {
                     let told = known.offered.clone();
                     self.sink.publish_to(&kept.who, &self.spec.id, told);
                 }
-                kept.settle(mark);
+                kept.settle(Read {
+                    mark,
+                    refused: is_refused.then_some(latest),
+                });
                 // Whoever rings again and again does not keep that from coming.
                 if !rung || known.failures > 0 {
                     due = Instant::now()
@@ -162,14 +167,13 @@ impl Shared {
     async fn read(
         &self,
         peer: Option<&Arc<dyn Peer>>,
-        kept: &Kept,
+        identity: &Arc<Identity>,
     ) -> Result<Contribution, UpstreamError> {
         let peer = peer.ok_or_else(|| UpstreamError::unreached("not connected"))?;
         let deadline = Instant::now() + self.terms.timeouts.list;
-        let identity = kept.identity.load_full();
         let reading = async {
             let _turn = self.terms.own.turns.acquire().await;
-            peer.offer_to(&identity).await
+            peer.offer_to(identity).await
         };
         let late = |_| {
             reached(Bound::DeadlineList);
