@@ -321,9 +321,10 @@ impl Granted {
         };
         let is_service = whose == Whose::Service;
         let slot = shared.slots.get_with(whose, Arc::default);
+        let proof = on_behalf.filter(|_| !is_service);
         let ask = || -> Asking {
             let shared = Arc::clone(shared);
-            let identity = on_behalf.filter(|_| !is_service).map(Arc::clone);
+            let identity = proof.map(Arc::clone);
             Box::pin(async move {
                 let assertion = identity.as_ref().and_then(|it| it.assertion.as_ref());
                 let token = shared.ask(assertion).await;
@@ -333,7 +334,7 @@ impl Granted {
                 token
             })
         };
-        let token = slot.token(ask, &shared.tasks).await?;
+        let token = slot.token(proof, ask, &shared.tasks).await?;
         Ok(Some((slot, token)))
     }
 }

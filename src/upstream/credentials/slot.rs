@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a token is handed out until 30 s before its end and no longer (SECURITY EGR-10), but for who waited for that
 //! very token; one request is under way at a time; a failure is the answer for [`AGAIN`], so that an authorization server is
-//! not asked once for each call.
+//! not asked once for each call, but not to who comes with another proof than was refused.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -17,7 +17,7 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::CredentialError;
-use crate::tasks::Tasks;
+use crate::{call::Identity, tasks::Tasks};
 
 /// How long before its end a token is no longer used.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -71,42 +71,57 @@ struct Held {
     token: Option<Token>,
     under_way: Option<Shared<Asking>>,
     failed: Option<(CredentialError, Instant)>,
+    /// What was asked with last; nobody's proof where it is the gateway's own token.
+    proof: Option<Weak<Identity>>,
     distrust_until: Option<Instant>,
 }
 
 impl Slot {
-    /// A token that is good; asked for with `ask` where there is none. What is asked for belongs to `tasks` and is finished
+    /// A token that is good; asked for with `ask`, on the strength of `proof`, where there is none. What is asked for belongs to `tasks` and is finished
     /// also when nobody waits any more.
     ///
     /// # Errors
     /// Why there is none; right away while a failure is remembered.
     pub(super) async fn token(
         self: &Arc<Self>,
-        ask: impl FnOnce() -> Asking,
+        proof: Option<&Arc<Identity>>,
+        ask: impl Fn() -> Asking,
         tasks: &Tasks,
     ) -> Result<Token, CredentialError> {
-        let waiting = {
-            let mut held = self.held();
-            let now = Instant::now();
-            let good = held.token.clone().filter(|token| now < token.good_until);
-            let failed = held
-                .failed
-                .as_ref()
-                .filter(|(_, until)| now < *until)
-                .map(|(error, _)| error.clone());
-            match (good, failed, &held.under_way) {
-                (Some(token), failed, under_way) => {
-                    if now >= token.renew_at && failed.is_none() && under_way.is_none() {
-                        drop(self.begin(&mut held, ask(), tasks));
-                    }
-                    return Ok(token);
-                }
-                (None, _, Some(under_way)) => under_way.clone(),
-                (None, Some(error), None) => return Err(error),
-                (None, None, None) => self.begin(&mut held, ask(), tasks),
-            }
+        let proof = proof.map(Arc::downgrade);
+        let begin = |held: &mut Held| {
+            held.proof.clone_from(&proof);
+            self.begin(held, ask(), tasks)
         };
-        waiting.await
+        loop {
+            let (waiting, is_theirs) = {
+                let mut held = self.held();
+                let now = Instant::now();
+                let good = held.token.clone().filter(|token| now < token.good_until);
+                let is_theirs = held.is_asked_with(proof.as_ref());
+                let failed = held
+                    .failed
+                    .as_ref()
+                    .filter(|(error, until)| now < *until && (is_theirs || !error.is_the_callers()))
+                    .map(|(error, _)| error.clone());
+                match (good, failed, &held.under_way) {
+                    (Some(token), failed, under_way) => {
+                        if now >= token.renew_at && failed.is_none() && under_way.is_none() {
+                            drop(begin(&mut held));
+                        }
+                        return Ok(token);
+                    }
+                    (None, _, Some(under_way)) => (under_way.clone(), is_theirs),
+                    (None, Some(error), None) => return Err(error),
+                    (None, None, None) => (begin(&mut held), true),
+                }
+            };
+            match waiting.await {
+                // Another proof was refused, and this one may not be.
+                Err(error) if !is_theirs && error.is_the_callers() => {}
+                answer => return answer,
+            }
+        }
     }
 
     fn begin(self: &Arc<Self>, held: &mut Held, ask: Asking, tasks: &Tasks) -> Shared<Asking> {
@@ -159,6 +174,17 @@ impl Slot {
     }
 }
 
+impl Held {
+    /// Whether this was asked with last.
+    fn is_asked_with(&self, proof: Option<&Weak<Identity>>) -> bool {
+        match (&self.proof, proof) {
+            (Some(last), Some(proof)) => last.ptr_eq(proof),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -167,6 +193,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::call::{IdentityKind, Principal};
 
     /// Counts how often it is asked; each answer is another token with this life, after a second.
     #[derive(Clone)]
@@ -193,7 +220,7 @@ mod tests {
     }
 
     async fn text(slot: &Arc<Slot>, issuer: &Issuer, tasks: &Tasks) -> String {
-        let token = slot.token(|| issuer.ask(), tasks).await.unwrap();
+        let token = slot.token(None, || issuer.ask(), tasks).await.unwrap();
         token.header.to_str().unwrap().to_owned()
     }
 
@@ -236,9 +263,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refused_token_is_replaced_once_and_not_again_at_once() {
         let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
-        let first = slot.token(|| issuer.ask(), &tasks).await.unwrap();
+        let first = slot.token(None, || issuer.ask(), &tasks).await.unwrap();
         assert!(slot.refused(&first.header));
-        let second = slot.token(|| issuer.ask(), &tasks).await.unwrap();
+        let second = slot.token(None, || issuer.ask(), &tasks).await.unwrap();
         assert!(!second.is(&first.header));
         // Who comes late with the old one finds the new one.
         assert!(slot.refused(&first.header));
@@ -255,19 +282,59 @@ mod tests {
     async fn a_failure_is_the_answer_for_a_while() {
         let (slot, tasks) = (Arc::new(Slot::default()), Tasks::new());
         let fail = || -> Asking { Box::pin(async { Err(CredentialError::NoSubject) }) };
-        assert!(slot.token(fail, &tasks).await.is_err());
+        assert!(slot.token(None, fail, &tasks).await.is_err());
         let issuer = Issuer::of(300);
-        assert!(slot.token(|| issuer.ask(), &tasks).await.is_err());
+        assert!(slot.token(None, || issuer.ask(), &tasks).await.is_err());
         assert_eq!(issuer.asked(), 0);
         advance(AGAIN).await;
         assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
     }
 
     #[tokio::test(start_paused = true)]
+    async fn that_one_proof_is_refused_is_no_answer_to_who_comes_with_another() {
+        let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
+        let refuse = || -> Asking {
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Err(CredentialError::SubjectRefused("invalid_grant"))
+            })
+        };
+        let proof = || {
+            Some(Arc::new(Identity {
+                principal: Principal::new("ana"),
+                kind: IdentityKind::User,
+                name: "ana".into(),
+                issuer: None,
+                owner: None,
+                groups: Default::default(),
+                tenant: None,
+                scopes: Default::default(),
+                client: None,
+                until: None,
+                revoked: Default::default(),
+                key: None,
+                assertion: None,
+            }))
+        };
+        let [old, new] = [proof(), proof()];
+        // While it is being asked with the old one, and right after.
+        let both = tokio::join!(
+            slot.token(old.as_ref(), refuse, &tasks),
+            slot.token(new.as_ref(), refuse, &tasks)
+        );
+        assert!(both.0.is_err() && both.1.is_err());
+        let ask = || issuer.ask();
+        assert!(slot.token(new.as_ref(), ask, &tasks).await.is_err());
+        assert_eq!(issuer.asked(), 0);
+        assert!(slot.token(old.as_ref(), ask, &tasks).await.is_ok());
+        assert_eq!(issuer.asked(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_was_asked_for_is_finished_when_nobody_waits_any_more() {
         let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
         {
-            let mut waiting = Box::pin(slot.token(|| issuer.ask(), &tasks));
+            let mut waiting = Box::pin(slot.token(None, || issuer.ask(), &tasks));
             assert!(futures_util::poll!(waiting.as_mut()).is_pending());
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
