@@ -130,8 +130,8 @@ impl Joins {
         {
             let _turn = held(&self.turn);
             let contribution = change(self.offer(who, upstream));
-            // Kept in its place meanwhile, or it might be removed as empty.
-            let own = self.own.entry(who.clone()).or_default();
+            // Its place in the map is not held meanwhile: calls of others come by, and this may wait for a snapshot to be made.
+            let own = Arc::clone(&self.own.entry(who.clone()).or_default());
             let mut standing = own.standing();
             let old = match contribution {
                 Some(contribution) => {
@@ -146,9 +146,18 @@ impl Joins {
             }
         }
         let after = self.seen(who, Arc::clone(shared), known);
-        self.own
-            .remove_if(who, |_, own| own.standing().parts.is_empty());
+        self.forget_empty(who);
         (before.revision != after.revision).then_some((before, after))
+    }
+
+    /// Forgets somebody who is offered nothing of their own.
+    fn forget_empty(&self, who: &Grantee) {
+        // What is offered changes only under this.
+        let _turn = held(&self.turn);
+        let own = self.own.get(who).map(|own| Arc::clone(&own));
+        if own.is_some_and(|own| own.standing().parts.is_empty()) {
+            self.own.remove(who);
+        }
     }
 
     /// What `upstream` offers to somebody.
@@ -272,4 +281,62 @@ impl Own {
 /// A panic under one of these locks leaves what they hold whole, so poison says nothing.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread};
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::{
+        call::Identity,
+        snapshot::tests::{id, offering, world},
+    };
+
+    /// How often it is looked whether somebody waits.
+    const LOOKS: usize = 10_000_000;
+
+    /// Calls of others come by there, and a snapshot may take its time.
+    #[test]
+    fn who_waits_for_somebodys_snapshot_holds_no_place_in_the_map() {
+        let world = world();
+        let (joins, shared) = (&world.joins, world.load());
+        let who = Identity::anonymous().grantee();
+        let offers = offering(&["x"], Instant::now());
+        joins.put(&who, &id(), |_| Some(offers), &shared, &world.known);
+        let own = joins.own.get(&who).map(|own| Arc::clone(&own)).unwrap();
+        let (begun, begins) = mpsc::channel();
+        let (over, ends) = mpsc::channel::<()>();
+        let waits = thread::scope(|scope| {
+            scope.spawn(|| {
+                // Once it is known what is offered now, a snapshot begins to be made.
+                let change = |_| {
+                    let (making, made) = mpsc::channel();
+                    let own = &own;
+                    scope.spawn(move || {
+                        let _standing = own.standing();
+                        making.send(()).unwrap();
+                        ends.recv().unwrap();
+                    });
+                    made.recv().unwrap();
+                    begun.send(()).unwrap();
+                    None
+                };
+                joins.put(&who, &id(), change, &shared, &world.known);
+            });
+            begins.recv().unwrap();
+            // The map's, this one's, and that of who waits.
+            let waits = (0..LOOKS).any(|_| {
+                thread::yield_now();
+                Arc::strong_count(&own) == 3
+            });
+            let others = waits && joins.own.get(&who).is_some();
+            over.send(()).unwrap();
+            others
+        });
+        assert!(waits);
+        assert!(!joins.own.contains_key(&who), "nothing is left");
+    }
 }

@@ -18,12 +18,16 @@ use crate::{
     protocol::{Revision, names::Scope},
 };
 
-fn id() -> UpstreamId {
+pub(super) fn id() -> UpstreamId {
     UpstreamId::parse("a").unwrap()
 }
 
-fn world() -> World {
-    let rules = CatalogRules {
+pub(super) fn world() -> World {
+    World::new(rules(), Hub::new(Bounds::default()))
+}
+
+fn rules() -> CatalogRules {
+    CatalogRules {
         names: NameRules::default(),
         pages: PageRules {
             items: 100,
@@ -46,11 +50,10 @@ fn world() -> World {
             tools: vec!["a_x".into()],
             ..ToolsetRules::default()
         }],
-    };
-    World::new(rules, Hub::new(Bounds::default()))
+    }
 }
 
-fn offering(tools: &[&str], read_at: Instant) -> Contribution {
+pub(super) fn offering(tools: &[&str], read_at: Instant) -> Contribution {
     let json = |text: String| Json::parse(Bytes::from(text), &Limits::LIST).unwrap();
     let mut contribution = Contribution {
         card: Some(ServerCard {
