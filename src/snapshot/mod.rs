@@ -84,10 +84,13 @@ pub struct World {
     known: Known,
 }
 
+/// What each upstream offers.
+type Contributions = BTreeMap<UpstreamId, Arc<Contribution>>;
+
 #[derive(Debug)]
 struct Writer {
     rules: CatalogRules,
-    contributions: BTreeMap<UpstreamId, Arc<Contribution>>,
+    contributions: Contributions,
     /// Views that somebody still uses, of this snapshot or earlier ones.
     known: Known,
 }
@@ -175,7 +178,7 @@ impl World {
             contributions: BTreeMap::new(),
             known: Known::default(),
         };
-        let catalog = writer.build(None);
+        let catalog = writer.build(&writer.contributions, None);
         let policy = policy.prepare(items::of(&catalog), None);
         let limits = Arc::default();
         let snapshot = Snapshot::new(1, Arc::new(catalog), policy, &writer.known, limits);
@@ -341,11 +344,11 @@ impl World {
             }
             return;
         }
-        writer
-            .contributions
-            .insert(upstream.clone(), Arc::new(contribution));
+        // In their place only once a catalog was made of them: what it cannot be made of must not break those after it.
+        let mut contributions = writer.contributions.clone();
+        contributions.insert(upstream.clone(), Arc::new(contribution));
         let before = self.load();
-        let catalog = writer.build(Some(&before.catalog));
+        let catalog = writer.build(&contributions, Some(&before.catalog));
         let policy = if before.policy.policy().is_unrestricted() {
             before.policy.clone()
         } else {
@@ -360,6 +363,7 @@ impl World {
             before.limits.clone(),
         );
         let after = Arc::new(after);
+        writer.contributions = contributions;
         self.current.store(Current::of(Arc::clone(&after)));
         self.note_excluded(&before.catalog, &after.catalog);
         // Still under the lock: those who listen hear of changes in the order in which they happened.
@@ -491,12 +495,12 @@ impl World {
 }
 
 impl Writer {
-    fn build(&self, previous: Option<&Catalog>) -> Catalog {
+    fn build(&self, contributions: &Contributions, previous: Option<&Catalog>) -> Catalog {
         let parts: Vec<_> = self
             .rules
             .upstreams
             .iter()
-            .filter_map(|naming| self.contributions.get_key_value(&naming.upstream))
+            .filter_map(|naming| contributions.get_key_value(&naming.upstream))
             .map(|(id, contribution)| (id.clone(), contribution.clone()))
             .collect();
         Catalog::build(&self.rules, &parts, previous)

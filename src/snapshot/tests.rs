@@ -1,6 +1,13 @@
 //! Worlds that change, and who hears of it.
 
-use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
@@ -9,7 +16,7 @@ use super::*;
 use crate::{
     call::{Identity, IdentityKind, Principal, ServerCard},
     catalog::{
-        Position,
+        Position, Screened,
         rules::{CatalogBounds, NameRules, NamingRules, PageRules, Selection, ToolsetRules},
     },
     events::{Bounds, Listener, News},
@@ -86,6 +93,28 @@ fn heard(listener: &mut Listener) -> Vec<News> {
     std::iter::from_fn(|| listener.next().now_or_never())
         .map(|news| news.unwrap().unwrap())
         .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_catalog_can_be_made_of_breaks_nothing_that_comes_after_it() {
+    let mut rules = rules();
+    rules.screen = Screen::new(|_, definition, _| {
+        assert!(!definition.as_str().contains("bad"), "a fault of ours");
+        Screened::default()
+    });
+    let other = UpstreamId::parse("b").unwrap();
+    rules.upstreams.push(NamingRules {
+        upstream: other.clone(),
+        prefix: "b".into(),
+        ..rules.upstreams[0].clone()
+    });
+    let world = World::new(rules, Hub::new(Bounds::default()));
+    let mut all = listening(&world, Scope::All);
+    let publish = || world.publish(&id(), offering(&["bad"], Instant::now()));
+    assert!(catch_unwind(AssertUnwindSafe(publish)).is_err());
+    assert_eq!(heard(&mut all), []);
+    world.publish(&other, offering(&["x"], Instant::now()));
+    assert_eq!(heard(&mut all), [News::List(ListKind::Tools)]);
 }
 
 #[tokio::test(start_paused = true)]
