@@ -73,10 +73,7 @@ pub(super) fn join(
 /// Names are given out, and scopes laid out.
 fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalog>) -> Catalog {
     let prefixes = prefixes(rules);
-    let mut budget = Budget {
-        limit: rules.bounds.total_bytes,
-        left: rules.bounds.total_bytes,
-    };
+    let mut budgets = shares(rules.bounds.total_bytes, &parts);
     let mut reports: Vec<Report> = parts
         .iter()
         .flat_map(|part| part.shelves.iter().map(move |shelf| (part, shelf)))
@@ -91,7 +88,7 @@ fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalo
         .collect();
     let held = ListKind::EVERY.map(|kind| {
         let old = previous.map(|previous| &previous.held[kind as usize]);
-        assign(&mut parts, kind, old, &prefixes, &mut budget, &mut reports)
+        assign(&mut parts, kind, old, &prefixes, &mut budgets, &mut reports)
     });
     resembling::report(&parts, &mut reports);
     let scopes = scope::all(rules)
@@ -149,10 +146,41 @@ fn prefixes(rules: &CatalogRules) -> Prefixes {
     prefixes
 }
 
-/// What is left of the size of all definitions together.
+/// What is left of one upstream's share of the size of all definitions together.
+#[derive(Clone)]
 struct Budget {
     limit: usize,
     left: usize,
+}
+
+/// What each upstream may have of `total` bytes of definitions, by rank. Where all do not fit, those that need no more than an
+/// equal share have what they need, and the others have equal shares of the rest: however much one brings, it takes nothing
+/// from those who are content with their share.
+fn shares(total: usize, parts: &[Part]) -> Vec<Budget> {
+    let needs: Vec<usize> = parts.iter().map(need).collect();
+    let mut ranks: Vec<_> = (0..parts.len()).collect();
+    ranks.sort_by_key(|rank| needs[*rank]);
+    let mut shares = vec![Budget { limit: 0, left: 0 }; parts.len()];
+    let mut rest = total;
+    for (served, rank) in ranks.into_iter().enumerate() {
+        let share = needs[rank].min(rest / (parts.len() - served));
+        rest -= share;
+        shares[rank] = Budget {
+            limit: share,
+            left: share,
+        };
+    }
+    shares
+}
+
+/// How many bytes the definitions have that an upstream may be served with. What is withheld counts for nothing.
+fn need(part: &Part) -> usize {
+    let withheld = part.contribution.as_ref().map(|it| &it.withheld);
+    let served = ListKind::EVERY.into_iter().flat_map(|kind| {
+        let items = part.shelves[kind as usize].items.iter();
+        items.filter(move |item| !withheld.is_some_and(|it| it.has(kind, &item.route.local)))
+    });
+    served.map(|item| item.raw.len()).sum()
 }
 
 /// Gives out the names of one kind: fills `kept` and `shown` of each part, says who holds what from now on.
@@ -161,7 +189,7 @@ fn assign(
     kind: ListKind,
     old: Option<&Held>,
     prefixes: &Prefixes,
-    budget: &mut Budget,
+    budgets: &mut [Budget],
     reports: &mut Vec<Report>,
 ) -> Held {
     let at = kind as usize;
@@ -183,6 +211,7 @@ fn assign(
         let shelf = part.shelves[at].clone();
         let withheld = part.contribution.as_ref().map(|it| it.withheld.clone());
         let withheld = withheld.unwrap_or_default();
+        let budget = &mut budgets[rank];
         for item in &shelf.items {
             // Whoever stands before it, was not read yet, and may have the name by its spelling.
             let first = match kind {

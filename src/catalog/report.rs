@@ -85,8 +85,8 @@ pub enum Reason {
     /// Beyond the number of items in one list.
     #[error("is beyond the {0} items of one list")]
     TooMany(usize),
-    /// Beyond the size of all definitions together, in bytes.
-    #[error("is beyond the {0} bytes of all definitions")]
+    /// Beyond its upstream's share of the size of all definitions together, in bytes.
+    #[error("is beyond the {0} bytes that its upstream may have of all definitions")]
     TotalTooLarge(usize),
     /// The list was cut short when it was read.
     #[error("the list was cut short at a limit")]

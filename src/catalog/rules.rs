@@ -272,7 +272,7 @@ pub struct CatalogBounds {
     pub definition_bytes: usize,
     /// Bytes of one description: default 16 KiB.
     pub description_bytes: usize,
-    /// Bytes of all definitions together: default 64 MiB.
+    /// Bytes of all definitions together, of which each upstream has its share: default 64 MiB.
     pub total_bytes: usize,
     /// Pages of one list: default 256.
     pub pages: usize,

@@ -184,6 +184,32 @@ fn cat_6_all_definitions_together_are_bounded() {
 }
 
 #[test]
+fn cat_6_where_all_do_not_fit_each_upstream_has_its_share_and_what_others_leave() {
+    let size = tool("t0").len();
+    let mut rules = rules(&[("a", "a"), ("b", "b"), ("c", "c")]);
+    rules.bounds.total_bytes = 9 * size;
+    let list = |count: usize| {
+        let tools: Vec<_> = (0..count).map(|n| tool(&format!("t{n}"))).collect();
+        brings(ListKind::Tools, &tools)
+    };
+    for (brought, left) in [
+        ([3, 3, 3], [3, 3, 3]),
+        // Whoever grows, and wherever it stands.
+        ([9, 3, 3], [3, 3, 3]),
+        ([3, 3, 9], [3, 3, 3]),
+        ([9, 1, 3], [5, 1, 3]),
+        ([9, 9, 1], [4, 4, 1]),
+        ([0, 9, 0], [0, 9, 0]),
+    ] {
+        let [a, b, c] = brought.map(list);
+        let catalog = build(&rules, vec![("a", a), ("b", b), ("c", c)], None);
+        let names = all(&catalog, &Scope::All, ListKind::Tools);
+        let of = |prefix: &str| names.iter().filter(|name| name.starts_with(prefix)).count();
+        assert_eq!(["a_", "b_", "c_"].map(of), left, "{brought:?}");
+    }
+}
+
+#[test]
 fn cat_6_a_list_that_was_cut_short_says_so_and_may_not_be_kept() {
     let mut cut = tools(&["a"]);
     cut.tools.truncated = true;
