@@ -80,6 +80,8 @@ impl Template {
         let Some(rest) = uri.as_bytes().strip_prefix(&*self.head) else {
             return Some(false);
         };
+        // What is set up for each token.
+        spend(budget, self.tokens.len())?;
         let mut now = Positions::new(self.tokens.len());
         let mut next = Positions::new(self.tokens.len());
         now.add(&self.tokens, self.head.len());
@@ -93,9 +95,7 @@ impl Template {
                     _ => {}
                 }
             }
-            let left = budget.checked_sub(now.list.len() + 1);
-            *budget = left.unwrap_or(0);
-            left?;
+            spend(budget, now.list.len() + 1)?;
             std::mem::swap(&mut now, &mut next);
             next.clear();
             if now.list.is_empty() {
@@ -104,6 +104,13 @@ impl Template {
         }
         Some(now.list.contains(&self.tokens.len()))
     }
+}
+
+/// Takes steps from `budget`; `None` where there are not so many left, and then none are.
+fn spend(budget: &mut usize, steps: usize) -> Option<()> {
+    let left = budget.checked_sub(steps);
+    *budget = left.unwrap_or(0);
+    left.map(drop)
 }
 
 /// Appends what one expression stands for.
@@ -253,5 +260,16 @@ mod tests {
         // What it cannot be by its beginning costs nothing.
         let other = Template::parse("y{+a}").unwrap();
         assert_eq!(other.matches(&uri, &mut budget), Some(false));
+    }
+
+    #[test]
+    fn a_long_template_costs_its_length_though_the_address_ends_at_once() {
+        let long = Template::parse(&format!("x{{+a}}{}", "y".repeat(500))).unwrap();
+        let tokens = long.tokens.len();
+        let mut budget = 2 * tokens;
+        assert_eq!(long.matches("x", &mut budget), Some(false));
+        assert_eq!(budget, tokens);
+        assert_eq!(long.matches("x", &mut budget), Some(false));
+        assert_eq!(long.matches("x", &mut budget), None);
     }
 }
