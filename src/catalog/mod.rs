@@ -350,7 +350,7 @@ impl Catalog {
 pub struct Contribution {
     /// What the server said of itself; `None` until it was reached once.
     pub card: Option<ServerCard>,
-    /// Its four lists; empty where it has none.
+    /// Its lists; empty where it has none.
     pub tools: Listing,
     /// See [`Contribution::tools`].
     pub prompts: Listing,

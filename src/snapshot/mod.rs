@@ -1,9 +1,9 @@
 //! The world one call sees: everything that may change while the program runs, behind one pointer and one revision number.
 //!
 //! Guarantees: one writer at a time; a call uses the snapshot it pinned to its end, so it never sees a mixture of old and
-//! new; reading takes no lock; whoever listens hears of a list only after the snapshot in which it is another one is live,
-//! and of no list that stayed the same; what is offered and who may use it change together. The only `ArcSwap` of shared
-//! state in the program.
+//! new; reading takes no lock, but for who is offered something of their own; whoever listens hears of a list only after the
+//! snapshot in which it is another one is live, and of no list that stayed the same; what is offered and who may use it change
+//! together.
 
 mod items;
 mod joins;
@@ -68,8 +68,8 @@ struct Current {
 #[derive(Debug)]
 pub struct World {
     current: ArcSwap<Current>,
-    // Serialises writers and holds what they build from. A std mutex: never held across an await, and only upstream
-    // refreshes take it, never a call.
+    // Serialises writers and holds what they build from. A std mutex: never held across an await. Refreshes of upstreams,
+    // approvals and reloads take it, never a call.
     writer: Mutex<Writer>,
     hub: Arc<Hub>,
     /// Judges what definitions say.

@@ -1,7 +1,8 @@
 //! The handle on one upstream: what the stack calls and operators look at.
 //!
 //! Guarantees: finding the peer takes no lock; a call to an upstream that is away fails at once and says when the next attempt
-//! is due; the last handle's end is the upstream's orderly end.
+//! is due, unless its caller's own token may open the upstream: then the call waits for that, as all do for the very first
+//! attempt; the last handle's end is the upstream's orderly end.
 
 use std::{
     fmt,

@@ -1,6 +1,6 @@
 //! Whether an upstream is there: when to try again, and when to stop asking.
 //!
-//! Guarantees: attempts are spaced from 1 to 60 s with jitter, restarts of a process are bounded in number over time
+//! Guarantees: attempts are spaced from 1 s to 60 s ±20 %, restarts of a process are bounded in number over time
 //! (SECURITY 6), and an upstream that only fails is left alone until it was probed (REL-2).
 
 use std::{

@@ -30,7 +30,7 @@ pub struct UpstreamSpec {
     pub timeouts: Timeouts,
     /// Calls in flight at once; the rest wait. Default 64 from configuration, at most 1,024.
     pub concurrency: usize,
-    /// The rest.
+    /// How many calls wait for their turn, and for how long.
     pub queue: QueueBounds,
     /// How much it may say.
     pub bounds: PeerBounds,

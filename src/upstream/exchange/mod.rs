@@ -43,7 +43,7 @@ pub(super) struct Exchange {
     deadline: Instant,
     /// Set while nobody is in a hurry: a person is being asked.
     resting: bool,
-    /// Set once there is nothing to cancel any more; before the request is sent, too.
+    /// Whether there is nothing to cancel: the request was not sent yet, or its exchange is over.
     over: bool,
     wants: Wants,
     frames: Option<Frames>,
@@ -521,7 +521,7 @@ impl Drop for Exchange {
 /// Whether a request that failed so never left: then nothing can have come of it.
 fn never_sent(error: &UpstreamError) -> bool {
     if let UpstreamError::Credential(error) = error {
-        // One that lacks something was shown.
+        // A token that lacks scopes was sent.
         return !matches!(error, CredentialError::Lacks(_));
     }
     // The transport itself may have no room for another.

@@ -1,7 +1,7 @@
 //! The peer for the stateless era: every request describes itself (PROTOCOL B1 to B3).
 //!
 //! Guarantees: headers mirror the body that is sent, not the one that came; nothing is declared that cannot be delivered.
-//! Deliberately absent: tasks, which are not declared upstream yet.
+//! Tasks are declared for callers who know them, and only to a server that has them. Deliberately absent: sessions.
 
 mod listen;
 
