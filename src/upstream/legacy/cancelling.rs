@@ -1,4 +1,4 @@
-//! Calls that are given up, run out of time or lose their stream: whether the server is told (PROTOCOL D1, Cancel).
+//! Tests: calls that are given up, run out of time or lose their stream: whether the server is told (PROTOCOL D1, Cancel).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Servers that begin a process or a stream for each key, of which there may be few: who gets them, and who gives way.
+//! Tests: servers that begin a process or a stream for each key, of which there may be few: who gets them, and who gives way.
 
 use std::{sync::atomic::Ordering, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Log lines of servers of the handshake era: who asks for them, and whom they reach (PROTOCOL D0.4, D1).
+//! Tests: log lines of servers of the handshake era: who asks for them, and whom they reach (PROTOCOL D0.4, D1).
 
 use std::time::Duration;
 

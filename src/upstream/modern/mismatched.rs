@@ -1,4 +1,4 @@
-//! Calls that are refused for their headers: what is read anew, and whether they are made once more (PROTOCOL B3, D6).
+//! Tests: calls that are refused for their headers: what is read anew, and whether they are made once more (PROTOCOL B3, D6).
 
 use super::{
     tests::{done, over_http, text},

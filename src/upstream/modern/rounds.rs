@@ -1,4 +1,4 @@
-//! Rounds with a server of the stateless era: what is declared, what a question becomes, how a call goes on.
+//! Tests: rounds with a server of the stateless era: what is declared, what a question becomes, how a call goes on.
 
 use std::sync::atomic::Ordering;
 

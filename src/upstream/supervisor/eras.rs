@@ -1,4 +1,4 @@
-//! A server of one era behind the address of one of the other: both ways, and what only looks like it.
+//! Tests: a server of one era behind the address of one of the other: both ways, and what only looks like it.
 
 use std::{
     sync::{

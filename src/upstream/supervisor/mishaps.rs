@@ -1,4 +1,4 @@
-//! What operators see of what went wrong: with the upstream, and with calls while it is there.
+//! Tests: what operators see of what went wrong: with the upstream, and with calls while it is there.
 
 use std::{
     sync::{

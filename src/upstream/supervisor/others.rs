@@ -1,4 +1,4 @@
-//! What goes wrong for one caller, and what it means to all the others.
+//! Tests: what goes wrong for one caller, and what it means to all the others.
 
 use std::{
     sync::{

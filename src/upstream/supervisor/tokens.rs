@@ -1,4 +1,4 @@
-//! Upstreams that answer to nobody without a token: who lends theirs, and for how long.
+//! Tests: upstreams that answer to nobody without a token: who lends theirs, and for how long.
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Tools that run only as tasks, for callers who know of none: what becomes of the task once it has asked.
+//! Tests: tools that run only as tasks, for callers who know of none: what becomes of the task once it has asked.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Calls that nobody goes on with, and sessions that end meanwhile.
+//! Tests: calls that nobody goes on with, and sessions that end meanwhile.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Questions become outcomes, and calls go on with their answers.
+//! Tests: questions become outcomes, and calls go on with their answers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tasks of this era whose callers are of the other: what they ask waits to be looked at, and to be answered.
+//! Tests: tasks of this era whose callers are of the other: what they ask waits to be looked at, and to be answered.
 
 use super::*;
 use crate::call::TaskOp;

@@ -1,4 +1,4 @@
-//! Servers of the handshake era that ask: whose question it is, where a call waits, how it goes on, how it is given up.
+//! Tests: servers of the handshake era that ask: whose question it is, where a call waits, how it goes on, how it is given up.
 
 mod awaited;
 mod given_up;

@@ -1,4 +1,4 @@
-//! URLs that a user is asked to visit.
+//! Tests: URLs that a user is asked to visit.
 
 use super::*;
 

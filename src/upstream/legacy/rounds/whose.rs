@@ -1,4 +1,4 @@
-//! Whose question it is, what may be asked, and who shares a session.
+//! Tests: whose question it is, what may be asked, and who shares a session.
 
 use super::{super::tests::on_pipes_of, *};
 use crate::upstream::{asking::Offer, scripted::a_pipe, spec::Timeouts, transport::Owners};
