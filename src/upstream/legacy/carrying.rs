@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Legacy,
-    desk::Seat,
+    attribution::Seat,
     open::{Beginning, OpenCall},
     pool::{SessionKey, Slot},
     session::Session,
@@ -290,7 +290,7 @@ impl Legacy {
         let turn = if wants.relays {
             // What runs already has been at work, and is worth waiting for.
             Some(match &going.unwanted {
-                Some(_) => session.desk.turn(deadline).await?,
+                Some(_) => session.attribution.turn(deadline).await?,
                 None => session.turn(deadline).await?,
             })
         } else {
@@ -309,7 +309,9 @@ impl Legacy {
         if let Some(permit) = going.permit.take() {
             exchange = exchange.holding(permit);
         }
-        let seat = session.desk.sit(exchange.number(), turn, log.is_some());
+        let seat = session
+            .attribution
+            .sit(exchange.number(), turn, log.is_some());
         let params = going.params(&session, &mut exchange);
         let begun = self.beginning(exchange, &session, &mut going, Some(seat));
         let mut open = OpenCall::new(call, begun);

@@ -4,8 +4,8 @@
 //! idempotent is said twice (PROTOCOL D6, SECURITY REL-6); giving a call up is told to the server, in every transport; what a
 //! server asks reaches the caller of the one call it can belong to, and nobody where there is none (D0.4).
 
+mod attribution;
 mod carrying;
-mod desk;
 mod inquiries;
 mod listing;
 mod open;

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    desk::Seat,
+    attribution::Seat,
     park::{self, Lot},
     pool::Slot,
     session::Session,

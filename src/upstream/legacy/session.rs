@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::desk::Desk;
+use super::attribution::Attribution;
 use crate::{
     call::{Identity, LogLevel, ServerCard},
     json::{Json, Kind, Node},
@@ -58,7 +58,7 @@ pub(in crate::upstream) struct Session {
     /// Cancelled when it can be used no more.
     pub(super) gone: CancellationToken,
     /// Where its unasked frames find the call they belong to.
-    pub(super) desk: Arc<Desk>,
+    pub(super) attribution: Arc<Attribution>,
     /// Whether its calls wait for people.
     pub(super) asking: Arc<Patience>,
     /// The calls that wait for a person, and the tasks that are being cancelled: the session's end waits for theirs.
@@ -149,10 +149,11 @@ impl Session {
         let bare = line(HeaderMap::new());
         let tasks = terms.tasks.child();
         let stop = StopOnDrop(Some(tasks.clone()));
-        let desk = Arc::new(Desk::new(proposal.of_one));
+        let attribution = Arc::new(Attribution::new(proposal.of_one));
         if !wire.streamable {
             // Servers may ask things before the handshake is over (PROTOCOL J6), and expect pings answered.
-            wire.transport.sort_by(Arc::<Desk>::clone(&desk));
+            wire.transport
+                .sort_by(Arc::<Attribution>::clone(&attribution));
             let frames = wire.transport.unsolicited(HeaderMap::new()).await?;
             tasks.spawn(attend(Arc::clone(&bare), frames));
         }
@@ -208,7 +209,7 @@ impl Session {
             line,
             card,
             gone: CancellationToken::new(),
-            desk,
+            attribution,
             asking: Arc::default(),
             parked: TaskTracker::new(),
             level: AtomicU8::new(NO_LEVEL),
@@ -223,7 +224,7 @@ impl Session {
     /// that nobody waits for a person longer than in any other queue.
     ///
     /// # Errors
-    /// [`UpstreamError::Engaged`] while somebody is asked; else as [`Desk::turn`].
+    /// [`UpstreamError::Engaged`] while somebody is asked; else as [`Attribution::turn`].
     pub(super) async fn turn(&self, deadline: Instant) -> Result<Share, UpstreamError> {
         let patience = self
             .line
@@ -232,7 +233,7 @@ impl Session {
             .patience()
             .unwrap_or(QUEUED)
             .max(SHORTEST);
-        let mut turn = pin!(self.desk.turn(deadline));
+        let mut turn = pin!(self.attribution.turn(deadline));
         loop {
             if let Ok(turn) = timeout(patience, turn.as_mut()).await {
                 return turn;

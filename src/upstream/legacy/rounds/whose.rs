@@ -239,8 +239,8 @@ async fn only_a_pipe_that_was_begun_for_one_caller_may_be_held_up_by_what_is_not
     let call = able("k");
     assert_eq!(text(peer.call(call.clone(), a_route("t")).await), "{}");
     let own = peer.slot(&call, Offer::of_session(&call.caller)).unwrap();
-    assert!(own.usable().unwrap().desk.is_of_one());
-    assert!(!peer.service.usable().unwrap().desk.is_of_one());
+    assert!(own.usable().unwrap().attribution.is_of_one());
+    assert!(!peer.service.usable().unwrap().attribution.is_of_one());
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,9 +22,9 @@ use crate::{
     },
 };
 
-/// The desk of one session.
+/// Who of one session may be asked, and is told.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Attribution {
     /// Who may be asked goes one after another, or nobody could say whom a question is for.
     turn: Gate,
     /// Calls in flight on the session.
@@ -41,15 +41,15 @@ struct Place {
     asks: bool,
 }
 
-/// A call's place at its session's desk. Dropping it is leaving.
+/// A call's seat in its session. Dropping it is leaving.
 pub(super) struct Seat {
     number: u64,
-    desk: Arc<Desk>,
+    attribution: Arc<Attribution>,
     _turn: Option<Share>,
 }
 
-impl Desk {
-    /// A desk; whether its session is one caller's, and not shared.
+impl Attribution {
+    /// Nobody yet; whether its session is one caller's, and not shared.
     pub(super) fn new(of_one: bool) -> Self {
         Self {
             turn: Gate::of_one(),
@@ -79,7 +79,7 @@ impl Desk {
         self.busy.fetch_add(1, Ordering::Relaxed);
         Seat {
             number,
-            desk: Arc::clone(self),
+            attribution: Arc::clone(self),
             _turn: turn,
         }
     }
@@ -90,7 +90,7 @@ impl Desk {
     }
 }
 
-impl Owners for Desk {
+impl Owners for Attribution {
     fn whose(&self, frame: &Frame) -> Option<u64> {
         let seats = self.seats();
         let place = match frame {
@@ -115,9 +115,9 @@ impl Owners for Desk {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.desk
+        self.attribution
             .seats()
             .retain(|place| place.number != self.number);
-        self.desk.busy.fetch_sub(1, Ordering::Relaxed);
+        self.attribution.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
