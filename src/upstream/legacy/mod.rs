@@ -22,6 +22,8 @@ mod crowding;
 #[cfg(test)]
 mod levels;
 #[cfg(test)]
+mod parting;
+#[cfg(test)]
 mod rounds;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::StreamExt as _;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::tests::{Kept, called, healthy, serving, started, telling};
 use crate::{
@@ -122,7 +122,8 @@ async fn an_upstream_survives_a_panic_of_the_work_for_it_and_attempts_are_spaced
     let told: Arc<dyn Sink> = Arc::<Breaks>::clone(&sink);
     let (upstream, _tasks) = telling(told, &spec, terms(&spec), &processes);
     let began = Instant::now();
-    upstream.settled().await;
+    let settled = timeout(Duration::from_secs(60), upstream.settled());
+    settled.await.expect("what broke is noticed");
     let status = upstream.status();
     assert_eq!(status.state, State::Away);
     let words = status.error.unwrap().words;
