@@ -1,7 +1,8 @@
 //! Event-stream framing in both directions, as pure functions over bytes.
 //!
 //! Writing splits data at line ends, so that no payload can forge a field. Reading takes LF, CRLF and CR, joins data
-//! lines, ignores comments and unknown fields, and refuses an event over its bound.
+//! lines, ignores comments and unknown fields, and refuses an event over its bound. A name is not kept, and neither is an id
+//! that nobody would send back, so that the bound counts all that is held of an event.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -10,14 +11,39 @@ use crate::memory;
 /// A comment line that keeps a silent stream alive.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
+/// The longest id that is kept, in bytes.
+pub const MAX_ID: usize = 1_024;
+
+/// What an event is called, as far as anybody asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Name {
+    /// `message`, or nothing.
+    #[default]
+    Message,
+    /// `endpoint` (2024-11-05).
+    Endpoint,
+    /// Anything else.
+    Other,
+}
+
+impl Name {
+    const fn of(field: &[u8]) -> Self {
+        match field {
+            b"" | b"message" => Self::Message,
+            b"endpoint" => Self::Endpoint,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// One event as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
-    /// The `event` field; empty means `message`.
-    pub name: String,
+    /// The `event` field.
+    pub name: Name,
     /// The data lines, joined by line feeds.
     pub data: Bytes,
-    /// The `id` field, if the event had one.
+    /// The `id` field, if the event had one; empty where it is over [`MAX_ID`], as if the server had taken back the last one.
     pub id: Option<String>,
     /// The `retry` field in milliseconds, if the event had one.
     pub retry_millis: Option<u64>,
@@ -127,7 +153,7 @@ impl Decoder {
 
     /// Bytes of an event that is not complete.
     pub fn held(&self) -> usize {
-        self.line.len() + self.data.len()
+        self.line.len() + self.data.len() + self.event.id.as_ref().map_or(0, String::len)
     }
 
     fn bounded(&self) -> Result<(), TooLarge> {
@@ -169,9 +195,11 @@ impl Decoder {
                 }
                 self.data.extend_from_slice(value);
             }
-            b"event" => self.event.name = String::from_utf8_lossy(value).into_owned(),
+            b"event" => self.event.name = Name::of(value),
             b"id" if !value.contains(&0) => {
-                self.event.id = Some(String::from_utf8_lossy(value).into_owned())
+                let id = String::from_utf8_lossy(value);
+                let kept = if id.len() > MAX_ID { "" } else { &*id };
+                self.event.id = Some(kept.to_owned());
             }
             b"retry" => {
                 self.event.retry_millis = std::str::from_utf8(value)
@@ -203,8 +231,8 @@ mod tests {
         let events = read(&[b"\xef\xbb\xbf: hi\r\nevent: endpoint\r\ndata: /x\r\n\r\ndata:a\rdata: b\r\rid: 7\nretry: 50\ndata\n\nfoo: bar\n\n"]);
         assert_eq!(events.len(), 3);
         assert_eq!(
-            (events[0].name.as_str(), &events[0].data[..]),
-            ("endpoint", &b"/x"[..])
+            (events[0].name, &events[0].data[..]),
+            (Name::Endpoint, &b"/x"[..])
         );
         assert_eq!(&events[1].data[..], b"a\nb");
         assert_eq!(
@@ -230,8 +258,8 @@ mod tests {
             panic!("one event");
         };
         assert_eq!(
-            (place.name.as_str(), &place.data[..]),
-            ("endpoint", &b"/m?s=1"[..])
+            (place.name, &place.data[..]),
+            (Name::Endpoint, &b"/m?s=1"[..])
         );
     }
 
@@ -248,6 +276,38 @@ mod tests {
         let mut push = |piece: &[u8]| decoder.push(piece, |_| {});
         assert_eq!(push(b"data:1234\n"), Ok(()));
         assert_eq!(push(b"data:5678\n"), Err(TooLarge(10)));
+    }
+
+    #[test]
+    fn all_that_is_kept_of_an_event_counts_and_neither_a_name_nor_a_long_id_is_kept() {
+        let long = "x".repeat(MAX_ID + 1);
+        for (line, held, name, id) in [
+            ("event: message".to_owned(), 0, Name::Message, None),
+            (format!("event: {long}"), 0, Name::Other, None),
+            (
+                format!("id: {}", &long[1..]),
+                MAX_ID,
+                Name::Message,
+                Some(&long[1..]),
+            ),
+            (format!("id: {long}"), 0, Name::Message, Some("")),
+        ] {
+            let mut decoder = Decoder::new(2 * MAX_ID);
+            decoder.push(line.as_bytes(), |_| {}).unwrap();
+            decoder.push(b"\n", |_| panic!("not yet")).unwrap();
+            assert_eq!(decoder.held(), held);
+            let mut events = Vec::new();
+            decoder
+                .push(b"data: x\n\n", |event| events.push(event))
+                .unwrap();
+            assert_eq!((events[0].name, events[0].id.as_deref()), (name, id));
+            assert_eq!(decoder.held(), 0);
+        }
+        let mut decoder = Decoder::new(MAX_ID);
+        let data = format!("data: {}\nid: 123456789\n", &long[21..]);
+        decoder.push(data.as_bytes(), |_| {}).unwrap();
+        assert!(decoder.push(b"data: 12345", |_| {}).is_ok());
+        assert!(decoder.push(b"6", |_| {}).is_err());
     }
 
     proptest! {

@@ -191,7 +191,7 @@ impl Events {
                 Ok(event) => event,
                 Err(error) => return Some(Err(error)),
             };
-            if !matches!(event.name.as_str(), "" | "message") {
+            if event.name != sse::Name::Message {
                 continue;
             }
             match decode(event.data, &self.limits) {

@@ -33,8 +33,6 @@ const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The shortest wait, and the longest, whatever the server says.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// The longest id that is brought back.
-const MAX_ID: usize = 1_024;
 
 /// What a request had of its own that one going on with its answer has too: session, revision, credential, and where that is
 /// from.
@@ -99,7 +97,7 @@ impl Resume {
         self.vain = 0;
         if let Some(id) = &event.id {
             // An empty one takes back what was said before.
-            self.last = if id.is_empty() || id.len() > MAX_ID {
+            self.last = if id.is_empty() {
                 None
             } else {
                 HeaderValue::from_bytes(id.as_bytes()).ok()
@@ -446,7 +444,7 @@ mod tests {
         for (resumes, text) in [
             (true, format!("data: {step}\n\n")),
             (true, event("", &step)),
-            (true, event(&"x".repeat(MAX_ID + 1), &step)),
+            (true, event(&"x".repeat(sse::MAX_ID + 1), &step)),
             (false, event("e1", &step)),
         ] {
             let tasks = Tasks::new();

@@ -30,6 +30,7 @@ use super::{
     refused::{admitted, retry_after},
 };
 use crate::{
+    jsonrpc::sse::Name,
     protocol::UpstreamId,
     tasks::Tasks,
     upstream::{
@@ -98,7 +99,7 @@ impl Sse {
             let first = events.event().await.unwrap_or_else(|| {
                 Err(UpstreamError::unreached("the event stream ended at once"))
             })?;
-            if first.name != "endpoint" {
+            if first.name != Name::Endpoint {
                 return Err(UpstreamError::Protocol(
                     "the first event is no `endpoint`".into(),
                 ));
@@ -203,7 +204,7 @@ async fn read(mut events: Events, mut inbox: Inbox, last_word: LastWord) {
     let error = loop {
         match events.event().await {
             Some(Ok(event)) => {
-                if matches!(event.name.as_str(), "" | "message")
+                if event.name == Name::Message
                     && let Err(error) = inbox.take(event.data).await
                 {
                     break error;
