@@ -12,7 +12,11 @@ mod tests;
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, Either, select};
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, Either, select},
+    stream,
+};
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Uri,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
@@ -30,7 +34,7 @@ use super::{
     refused::{admitted, retry_after},
 };
 use crate::{
-    jsonrpc::sse::Name,
+    jsonrpc::{Frame, sse::Name},
     protocol::UpstreamId,
     tasks::Tasks,
     upstream::{
@@ -39,7 +43,7 @@ use crate::{
     },
 };
 
-/// How long a POST may take to be taken once its answer has come over the stream.
+/// How long a POST may take to be answered once the response to it has come over the stream.
 const AFTERMATH: Duration = Duration::from_secs(5);
 
 /// One open event stream and the address that belongs to it.
@@ -49,6 +53,9 @@ pub struct Sse {
     post: Post,
     tasks: Tasks,
 }
+
+/// A POST until it is answered.
+type Posting = BoxFuture<'static, Result<Head, UpstreamError>>;
 
 /// Where frames go. Its `Debug` shows no address.
 #[derive(Clone)]
@@ -127,17 +134,23 @@ impl Sse {
             });
         };
         let exchange = self.mux.begin(id, out.limits)?;
-        let posting: BoxFuture<'static, _> = Box::pin(self.post.clone().send(out));
+        let posting: Posting = Box::pin(self.post.clone().send(out));
         let answer = pin!(Mux::answer(exchange));
         match select(posting, answer).await {
             Either::Left((Ok(head), answer)) if head.status.is_success() => answer.await,
             Either::Left((Ok(head), _forgotten)) => Ok(Answer::Status(head)),
             Either::Left((Err(error), _forgotten)) => Err(error),
-            // Some servers answer first and take the frame afterwards. Breaking that off would cost a connection.
+            // Some servers answer the POST only when they have done what it asks.
+            Either::Right((Ok(Answer::Stream(head, frames)), posting)) => {
+                let posted = Posted {
+                    frames,
+                    posting: Some(posting),
+                    tasks: self.tasks.clone(),
+                };
+                Ok(Answer::Stream(head, posted.into_frames()))
+            }
             Either::Right((answer, posting)) => {
-                self.tasks.spawn(async move {
-                    drop(timeout(AFTERMATH, posting).await);
-                });
+                see_off(posting, &self.tasks);
                 answer
             }
         }
@@ -191,6 +204,55 @@ impl Post {
             session: None,
             retry_after,
         })
+    }
+}
+
+/// Lets a POST come to its end of which the response is there. Breaking it off would cost a connection.
+fn see_off(posting: Posting, tasks: &Tasks) {
+    tasks.spawn(async move {
+        drop(timeout(AFTERMATH, posting).await);
+    });
+}
+
+/// The frames of an answer that began to come before its POST was answered. Dropping it breaks the POST off.
+struct Posted {
+    frames: Frames,
+    /// `None` once it is answered.
+    posting: Option<Posting>,
+    tasks: Tasks,
+}
+
+impl Posted {
+    /// The next frame. A POST that fails ends the answer: the server does not do what it was asked any more.
+    async fn next(&mut self) -> Option<Result<Frame, UpstreamError>> {
+        while let Some(posting) = self.posting.take() {
+            let failed = match select(self.frames.next(), posting).await {
+                Either::Left((next, posting)) => {
+                    if let Some(Ok(Frame::Request(_) | Frame::Notification(_))) = next {
+                        self.posting = Some(posting);
+                    } else {
+                        see_off(posting, &self.tasks);
+                    }
+                    return next;
+                }
+                Either::Right((Ok(head), _)) if head.status.is_success() => continue,
+                Either::Right((Ok(Head { status, .. }), _)) => {
+                    UpstreamError::answered(format!("POST: HTTP {status}"))
+                }
+                Either::Right((Err(error), _)) => error,
+            };
+            self.frames = stream::empty().boxed();
+            return Some(Err(failed));
+        }
+        self.frames.next().await
+    }
+
+    fn into_frames(self) -> Frames {
+        stream::unfold(self, |mut posted| async move {
+            let next = posted.next().await?;
+            Some((next, posted))
+        })
+        .boxed()
     }
 }
 

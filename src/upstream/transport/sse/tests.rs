@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::{FutureExt, StreamExt};
 use http::{Request, Response, header::AUTHORIZATION};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::{super::rig::*, *};
 
@@ -97,6 +98,113 @@ async fn frames_are_posted_and_answers_come_on_the_stream() {
     assert_eq!(gist(&frame), "roots/list");
     let accepted = ask(&sse, notification()).await.unwrap();
     assert_eq!(accepted, ["accepted 202"]);
+}
+
+/// A server that answers a POST with the status that comes next, and with nothing until it comes; where that is a success it has
+/// said the result of request 1 before. A POST that is broken off meanwhile is told by `broken_off`.
+async fn slow(tasks: &Tasks, broken_off: &CancellationToken) -> (Server, mpsc::Sender<u16>) {
+    let stream = Arc::new(Mutex::new(None));
+    let (post, posted) = mpsc::channel(100);
+    let (answers, next) = mpsc::channel(1);
+    let next = Arc::new(tokio::sync::Mutex::new(next));
+    let (keep, broken_off) = (Arc::clone(&stream), broken_off.clone());
+    let address = serve(tasks, None, None, move |request| {
+        let (keep, post, next) = (Arc::clone(&keep), post.clone(), Arc::clone(&next));
+        let broken_off = broken_off.clone();
+        async move {
+            if request.method() == Method::GET {
+                let (sender, receiver) = mpsc::channel(100);
+                sender.try_send(NAMED.into()).unwrap();
+                *keep.lock().unwrap() = Some(sender);
+                return answer(200, "text/event-stream", open(receiver));
+            }
+            let unanswered = broken_off.drop_guard();
+            post.try_send(request).unwrap();
+            let status = next.lock().await.recv().await.unwrap();
+            unanswered.disarm();
+            if status == 202 {
+                let event = format!("data: {}\n\n", result(1, 7));
+                let stream = keep.lock().unwrap();
+                stream.as_ref().unwrap().try_send(event.into()).unwrap();
+            }
+            answer(status, "text/plain", full(""))
+        }
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/sse");
+    let server = Server {
+        stream,
+        posted,
+        spec,
+    };
+    (server, answers)
+}
+
+/// The stream of an answer that has begun before its POST was answered.
+async fn begun(server: &mut Server, sse: &Sse) -> Frames {
+    let serving = async {
+        server.posted.recv().await.unwrap();
+        server.say(&progress(1, 1));
+    };
+    let (answer, ()) = tokio::join!(sse.send(request(1)), serving);
+    let Ok(Answer::Stream(_, mut frames)) = answer else {
+        panic!("no stream");
+    };
+    let first = frames.next().await.unwrap().unwrap();
+    assert_eq!(gist(&first), "notifications/progress");
+    frames
+}
+
+#[tokio::test]
+async fn a_post_that_is_answered_when_the_work_is_done_is_waited_for_however_long_that_takes() {
+    let (tasks, broken_off) = (Tasks::new(), CancellationToken::new());
+    let (mut server, answers) = slow(&tasks, &broken_off).await;
+    let sse = open_at(&server.spec, &tasks).await.unwrap();
+    let mut frames = begun(&mut server, &sse).await;
+    let working = async {
+        for step in 2..10 {
+            server.say(&progress(1, step));
+            frames.next().await.unwrap().unwrap();
+            tokio::time::pause();
+            tokio::time::advance(AFTERMATH).await;
+            tokio::time::resume();
+        }
+        answers.try_send(202).unwrap();
+        frames.next().await.unwrap().unwrap()
+    };
+    tokio::select! {
+        last = working => assert_eq!(gist(&last), "{\"n\":7}"),
+        () = broken_off.cancelled() => panic!("broken off in the middle of the work"),
+    }
+    assert!(frames.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_post_that_fails_after_the_first_frame_ends_the_answer() {
+    for (status, said) in [
+        (500, "upstream_unavailable"),
+        (307, "upstream_redirect"),
+        (401, "upstream_auth_failed"),
+    ] {
+        let (tasks, broken_off) = (Tasks::new(), CancellationToken::new());
+        let (mut server, answers) = slow(&tasks, &broken_off).await;
+        let sse = open_at(&server.spec, &tasks).await.unwrap();
+        let mut frames = begun(&mut server, &sse).await;
+        answers.try_send(status).unwrap();
+        let failed = timeout(Duration::from_secs(20), frames.next()).await;
+        let error = failed.expect("told").unwrap().unwrap_err();
+        assert_eq!(error.reason(), said, "{status}");
+        assert!(frames.next().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn who_gives_an_answer_up_breaks_its_post_off() {
+    let (tasks, broken_off) = (Tasks::new(), CancellationToken::new());
+    let (mut server, _answers) = slow(&tasks, &broken_off).await;
+    let sse = open_at(&server.spec, &tasks).await.unwrap();
+    drop(begun(&mut server, &sse).await);
+    broken_off.cancelled().await;
 }
 
 #[tokio::test]
