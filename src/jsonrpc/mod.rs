@@ -121,6 +121,49 @@ pub enum Frame {
     Response(Response),
 }
 
+impl Frame {
+    /// What it carries: its params, its result, or the data of its error; an empty object where there is none.
+    pub fn payload(&self) -> Json {
+        let carried = match self {
+            Self::Request(Request { params, .. })
+            | Self::Notification(Notification { params, .. }) => params.as_ref(),
+            Self::Response(Response {
+                body: Ok(result), ..
+            }) => Some(result),
+            Self::Response(Response {
+                body: Err(error), ..
+            }) => error.data.as_ref(),
+        };
+        carried.cloned().unwrap_or(Json::empty_object())
+    }
+
+    /// The same in bytes of its own, which count for the budget of memory: to be kept longer than the text it came in.
+    #[must_use]
+    pub fn detached(self) -> Self {
+        let apart = |json: Json| json.detached().counted();
+        match self {
+            Self::Request(Request { id, method, params }) => Self::Request(Request {
+                id: id.detached(),
+                method,
+                params: params.map(apart),
+            }),
+            Self::Notification(Notification { method, params }) => {
+                Self::Notification(Notification {
+                    method,
+                    params: params.map(apart),
+                })
+            }
+            Self::Response(Response { id, body }) => Self::Response(Response {
+                id: id.map(|id| id.detached()),
+                body: body.map(apart).map_err(|error| RpcError {
+                    data: error.data.map(apart),
+                    ..error
+                }),
+            }),
+        }
+    }
+}
+
 /// A request frame.
 #[derive(Debug, Clone)]
 pub struct Request {

@@ -66,27 +66,29 @@ impl Inbox {
     /// # Errors
     /// `Protocol` when the channel brings nothing but noise, or floods. It should then be closed.
     pub(in super::super) async fn take(&mut self, text: Bytes) -> Result<(), UpstreamError> {
-        let cost = text.len();
         // Before it is known whose it is: as loosely as any exchange may want.
         match decode(text.clone(), &self.json.of_lists()) {
-            Ok(message) => {
+            Ok(Message::One(frame)) => {
                 self.noise = 0;
-                match message {
-                    Message::One(frame) => self.sort(frame, &text, cost).await,
-                    Message::Batch(frames) => {
-                        let each = cost / frames.len().max(1);
-                        for frame in frames {
-                            self.sort(frame, &text, each).await?;
-                        }
-                        Ok(())
-                    }
+                self.sort(frame, &text).await
+            }
+            Ok(Message::Batch(frames)) => {
+                self.noise = 0;
+                for frame in frames {
+                    // A slice would keep the whole batch for as long as the frame waits.
+                    let frame = frame.detached();
+                    let carried = frame.payload();
+                    self.sort(frame, carried.bytes()).await?;
                 }
+                Ok(())
             }
             Err(error) => self.broken(&text, &error),
         }
     }
 
-    async fn sort(&mut self, frame: Frame, text: &Bytes, cost: usize) -> Result<(), UpstreamError> {
+    /// Puts a frame where it belongs. `text` is what it is held to its limits by, and what it costs while it waits.
+    async fn sort(&mut self, frame: Frame, text: &[u8]) -> Result<(), UpstreamError> {
+        let cost = text.len();
         match &frame {
             Frame::Response(response) => {
                 let number = response.id.as_ref().and_then(|id| id.as_minted());
@@ -115,11 +117,11 @@ impl Inbox {
                     }
                     None => match listen_of(notification) {
                         Some(number) if self.listen(number, &frame, cost) => Ok(()),
-                        _ => self.pass_on(frame, text, cost).await,
+                        _ => self.pass_on(frame, text).await,
                     },
                 }
             }
-            Frame::Request(_) => self.pass_on(frame, text, cost).await,
+            Frame::Request(_) => self.pass_on(frame, text).await,
         }
     }
 
@@ -164,12 +166,8 @@ impl Inbox {
         true
     }
 
-    async fn pass_on(
-        &mut self,
-        frame: Frame,
-        text: &Bytes,
-        cost: usize,
-    ) -> Result<(), UpstreamError> {
+    async fn pass_on(&mut self, frame: Frame, text: &[u8]) -> Result<(), UpstreamError> {
+        let cost = text.len();
         if within(&self.json, &self.json.of_lists(), text).is_err() {
             self.odd("message over its limits", "");
             return Ok(());

@@ -13,6 +13,8 @@ mod inbox;
 mod loose;
 
 #[cfg(test)]
+mod batches;
+#[cfg(test)]
 mod tests;
 
 use std::{

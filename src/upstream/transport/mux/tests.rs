@@ -14,11 +14,11 @@ use crate::{
     metrics::{Bound, seen},
 };
 
-fn mux() -> (Mux, Inbox) {
+pub(super) fn mux() -> (Mux, Inbox) {
     Mux::new(UpstreamId::parse("u").unwrap(), Limits::UPSTREAM)
 }
 
-fn id(number: u64) -> RequestId {
+pub(super) fn id(number: u64) -> RequestId {
     RequestId::minted(number)
 }
 
@@ -373,7 +373,7 @@ impl Owners for First {
     }
 }
 
-const ASKED: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}";
+pub(super) const ASKED: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}";
 const LOG: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"log\",\"params\":{}}";
 
 /// A mux of one caller's, and its first exchange.
@@ -490,7 +490,7 @@ async fn a_question_of_any_size_comes_behind_whatever_was_told_and_more_than_can
     assert_eq!(mux.unsolicited().unwrap().count().await, 1);
 }
 
-/// Each frame of a batch has its share of it, and what is too large for any queue is missed by nobody who must not miss it.
+/// A frame of a batch costs what it carries, and what is too large for any queue is missed by nobody who must not miss it.
 #[tokio::test]
 async fn what_is_told_beside_something_large_comes_and_what_is_large_itself_is_missed_and_counted()
 {

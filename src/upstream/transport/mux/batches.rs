@@ -1,0 +1,54 @@
+//! Texts that hold several frames.
+
+use futures_util::StreamExt;
+
+use super::{
+    super::rig::*,
+    tests::{ASKED, id, mux},
+    *,
+};
+use crate::{
+    jsonrpc::{Notification, Request, Response},
+    memory,
+};
+
+#[tokio::test]
+async fn a_frame_of_a_batch_is_held_to_limits_by_itself_and_keeps_nothing_of_the_others() {
+    let (mux, mut inbox) = mux();
+    let mut exchanges = [1, 2, 3].map(|number| mux.begin(&id(number), Limits::UPSTREAM).unwrap());
+    let values = |id: u64, count: usize| {
+        let array = vec!["0"; count].join(",");
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"a":[{array}]}}}}"#)
+    };
+    let most = Limits::UPSTREAM.values;
+    let batch = [
+        progress(1, 1),
+        values(1, most - 10),
+        values(2, most - 10),
+        values(3, most + 10),
+        ASKED.to_owned(),
+    ];
+    inbox
+        .take(format!("[{}]", batch.join(",")).into())
+        .await
+        .unwrap();
+    let mut kept = Vec::new();
+    for (exchange, frames, good) in [(0, 2, true), (1, 1, true), (2, 1, false)] {
+        for _ in 0..frames {
+            let frame = exchanges[exchange].next().await.unwrap();
+            assert_eq!(frame.is_ok(), good, "{exchange}");
+            kept.extend(frame);
+        }
+    }
+    kept.extend(mux.unsolicited().unwrap().next().await.unwrap());
+    assert_eq!(kept.len(), 4);
+    for frame in kept {
+        let own = match frame {
+            Frame::Request(Request { id, .. }) => id.json().clone(),
+            Frame::Notification(Notification { params, .. }) => params.unwrap(),
+            Frame::Response(Response { body, .. }) => body.unwrap(),
+        };
+        // What is counted never says so.
+        assert!(own.len() > memory::SMALL || own.bytes().is_unique());
+    }
+}
