@@ -1,6 +1,6 @@
-//! Texts that hold several frames.
+//! Texts that hold several frames, and such as hold none.
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 
 use super::{
     super::rig::*,
@@ -11,6 +11,25 @@ use crate::{
     jsonrpc::{Notification, Request, Response},
     memory,
 };
+
+/// SECURITY EGR-11: nobody waits for an answer that came in a batch which cannot be read.
+#[tokio::test]
+async fn a_spoiled_batch_fails_every_exchange_that_it_answers_and_no_other() {
+    let (mux, mut inbox) = mux();
+    let answered: Vec<_> = [1, 2]
+        .map(|number| mux.begin(&id(number), Limits::UPSTREAM).unwrap())
+        .into();
+    let mut other = mux.begin(&id(3), Limits::UPSTREAM).unwrap();
+    let spoiled = r#"{"jsonrpc":"2.0","id":2,"result":7}"#;
+    let asked = r#"{"jsonrpc":"2.0","id":3,"method":"roots/list"}"#;
+    let batch = format!("[{},{spoiled},{asked},{}]", result(1, 1), result(9, 1));
+    inbox.take(batch.into()).await.unwrap();
+    for exchange in answered {
+        let told = Mux::answer(exchange).now_or_never().expect("told at once");
+        assert!(matches!(told, Err(UpstreamError::Protocol(_))));
+    }
+    assert!(other.next().now_or_never().is_none());
+}
 
 #[tokio::test]
 async fn a_frame_of_a_batch_is_held_to_limits_by_itself_and_keeps_nothing_of_the_others() {

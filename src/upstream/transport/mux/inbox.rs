@@ -210,13 +210,23 @@ impl Inbox {
     }
 
     fn broken(&mut self, text: &[u8], error: &DecodeError) -> Result<(), UpstreamError> {
-        // Only in this corner is a text read loosely: whose answer it spoils, no more.
-        if let Some(number) = loose::whose(text) {
-            let fault = || Err(UpstreamError::undecodable(error));
-            if self.mux.finish(number, |_limits| fault()).is_ok() {
-                self.noise = 0;
-                return Ok(());
-            }
+        let mut spoiled: Vec<_> = error
+            .answered
+            .iter()
+            .filter_map(|id| id.as_minted())
+            .collect();
+        if spoiled.is_empty() {
+            // Only in this corner is a text read loosely: whose answer it spoils, no more.
+            spoiled.extend(loose::whose(text));
+        }
+        let mut told = false;
+        for number in spoiled {
+            let fault = |_: &Limits| Err(UpstreamError::undecodable(error));
+            told |= self.mux.finish(number, fault).is_ok();
+        }
+        if told {
+            self.noise = 0;
+            return Ok(());
         }
         self.mux.hear(text);
         self.noise += 1;
