@@ -6,19 +6,29 @@ use std::{
     sync::Arc,
 };
 
-use tracing::subscriber::DefaultGuard;
+use tracing::{Level, subscriber::DefaultGuard};
 
-/// Keeps every line from INFO on, for as long as it lives.
+/// Keeps what is logged, for as long as it lives.
 pub(in crate::upstream) struct Logged {
     lines: Arc<File>,
     _guard: DefaultGuard,
 }
 
 impl Logged {
-    /// From now on.
+    /// Every line from INFO on.
     pub(in crate::upstream) fn new() -> Self {
+        Self::from(Level::INFO)
+    }
+
+    /// Every line from DEBUG on.
+    pub(in crate::upstream) fn all() -> Self {
+        Self::from(Level::DEBUG)
+    }
+
+    fn from(level: Level) -> Self {
         let lines = Arc::new(tempfile::tempfile().unwrap());
         let subscriber = tracing_subscriber::fmt()
+            .with_max_level(level)
             .with_ansi(false)
             .with_writer(Arc::clone(&lines))
             .finish();

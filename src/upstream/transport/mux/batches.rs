@@ -10,6 +10,7 @@ use super::{
 use crate::{
     jsonrpc::{Notification, Request, Response},
     memory,
+    upstream::scripted::Logged,
 };
 
 /// SECURITY EGR-11: nobody waits for an answer that came in a batch which cannot be read.
@@ -70,4 +71,25 @@ async fn a_frame_of_a_batch_is_held_to_limits_by_itself_and_keeps_nothing_of_the
         // What is counted never says so.
         assert!(own.len() > memory::SMALL || own.bytes().is_unique());
     }
+}
+
+/// SECURITY AUD-8: it may be a result that was cut off, or a secret.
+#[tokio::test]
+async fn of_a_text_that_is_no_message_no_word_is_logged() {
+    let logged = Logged::all();
+    let (_mux, mut inbox) = mux();
+    for text in [
+        "password=hunter2",
+        r#"{"jsonrpc":"2.0","id":9,"result":{"text":"hunter2"#,
+        r#"[{"jsonrpc":"2.0","method":"m","params":"hunter2"}]"#,
+    ] {
+        inbox.take(text.into()).await.unwrap();
+    }
+    let text = logged.text();
+    assert!(
+        text.contains("a text of 16 bytes that is no message: not JSON at byte 0"),
+        "{text}"
+    );
+    assert_eq!(text.matches("no message").count(), 3, "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
 }

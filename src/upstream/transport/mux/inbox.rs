@@ -15,7 +15,7 @@ use crate::{
     jsonrpc::{DecodeError, Frame, Message, Notification, decode},
     metrics::{Bound, overstepped, reached},
     protocol::{meta, methods},
-    upstream::{UpstreamError, transport::printable::printable},
+    upstream::UpstreamError,
 };
 
 /// The most texts in a row that are no message. A banner is forgiven, a stream of something else is not.
@@ -101,8 +101,8 @@ impl Inbox {
                 };
                 match sorted {
                     Ok(()) => {}
-                    Err(Stray::Late) => self.odd("late answer", ""),
-                    Err(Stray::Foreign) => self.odd("answer to an id that nobody waits for", ""),
+                    Err(Stray::Late) => self.odd("late answer"),
+                    Err(Stray::Foreign) => self.odd("answer to an id that nobody waits for"),
                 }
                 Ok(())
             }
@@ -111,7 +111,7 @@ impl Inbox {
                 match waiting {
                     Some((slot, _limits)) => {
                         if self.put(&slot, frame, cost).await.is_some() {
-                            self.odd("late progress", "");
+                            self.odd("late progress");
                         }
                         Ok(())
                     }
@@ -158,7 +158,7 @@ impl Inbox {
             return false;
         };
         if !matches!(slot.push(frame.clone(), cost), Pushed::Taken) {
-            self.odd("more changes than are read", "");
+            self.odd("more changes than are read");
             let end = |_: &Limits| Err(UpstreamError::unreached("more changes than are read"));
             // It may have ended meanwhile, which is as well.
             let _ended = self.mux.finish(number, end);
@@ -169,7 +169,7 @@ impl Inbox {
     async fn pass_on(&mut self, frame: Frame, text: &[u8]) -> Result<(), UpstreamError> {
         let cost = text.len();
         if within(&self.json, &self.json.of_lists(), text).is_err() {
-            self.odd("message over its limits", "");
+            self.odd("message over its limits");
             return Ok(());
         }
         // By the way that its answer takes, or that would overtake it. What comes back is nobody's: a request is refused then.
@@ -194,7 +194,7 @@ impl Inbox {
                 .is_ok_and(|permit| unsolicited.try_send(held(permit)).is_ok());
             if !kept {
                 reached(Bound::UpstreamUnread);
-                self.odd("message that nobody reads", "");
+                self.odd("message that nobody reads");
             }
             return Ok(());
         }
@@ -235,18 +235,20 @@ impl Inbox {
                 "more than {MAX_NOISE} messages in a row that are none: {error}"
             )));
         }
-        let text = String::from_utf8_lossy(&text[..text.len().min(200)]);
-        self.odd("text that is no message", &text);
+        // Not what it says: that may be a result, or a secret.
+        let length = text.len();
+        self.odd(&format!(
+            "a text of {length} bytes that is no message: {error}"
+        ));
         Ok(())
     }
 
     /// Counts something odd, and logs it unless there was much of it.
-    fn odd(&mut self, what: &str, text: &str) {
+    fn odd(&mut self, what: &str) {
         self.oddities += 1;
         let upstream = self.mux.0.upstream.as_str();
         if self.oddities <= MAX_LOGGED {
-            let text = printable(text);
-            tracing::debug!(upstream, text, "{what}");
+            tracing::debug!(upstream, "{what}");
         } else if self.oddities.is_power_of_two() {
             tracing::debug!(upstream, count = self.oddities, "more oddities on the pipe");
         }
