@@ -104,7 +104,7 @@ impl Stderr {
         drop(tokio::time::timeout(patience, self.ended.cancelled()).await);
     }
 
-    /// The last whole lines that together have at most `max` bytes.
+    /// The last whole lines that together have at most `max` bytes; of a last one that is longer by itself, its beginning.
     pub(super) fn tail(&self, max: usize) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
@@ -114,7 +114,10 @@ impl Stderr {
         });
         let from = kept.lines.len() - fitting.count();
         let lines: Vec<_> = kept.lines.iter().skip(from).map(String::as_str).collect();
-        lines.join("\n")
+        match kept.lines.back() {
+            Some(last) if lines.is_empty() => last[..last.floor_char_boundary(max)].to_owned(),
+            _ => lines.join("\n"),
+        }
     }
 
     /// What else the child said, fit to be told as its last words are.
@@ -374,6 +377,25 @@ mod tests {
         assert!(!stderr.tail(1 << 20).is_empty());
         let letters = "日".repeat(20_000);
         assert_eq!(said(&[], &letters, 1), letters);
+    }
+
+    #[test]
+    fn of_a_last_line_that_is_too_long_to_be_told_the_beginning_is() {
+        let stderr = Stderr::new(&BTreeMap::new(), 1 << 20);
+        let upstream = UpstreamId::parse("u").unwrap();
+        assert_eq!(stderr.tail(5), "");
+        for (line, told) in [
+            ("one", "one"),
+            ("four", "four"),
+            ("seven", "seven"),
+            ("eleven", "eleve"),
+            ("日本語", "日"),
+            ("x", "x"),
+        ] {
+            stderr.keep(line, &upstream);
+            assert_eq!(stderr.tail(5), told);
+        }
+        assert_eq!(stderr.tail(usize::MAX).lines().count(), 6);
     }
 
     /// SECURITY OPS-3
