@@ -33,7 +33,7 @@ use zeroize::Zeroizing;
 
 use crate::json::{Json, Limits};
 
-use wire::Special;
+use wire::{Extent, Special};
 
 pub use address::{Address, Trust, misnames_port};
 pub use challenge::Challenge;
@@ -124,9 +124,9 @@ impl Fetcher {
             ..Special::default()
         };
         let body = (Some("application/json"), Bytes::from_static(PING));
-        let answer = self
-            .bounded(at, Method::POST, special, body, Self::METADATA)
-            .await?;
+        let request = wire::request(at, Method::POST, special, body);
+        // Of the page beside it nothing is wanted, which may be of any length and in any form.
+        let answer = self.exchanged(at, request, Extent::Head).await?;
         let asked = answer.status == StatusCode::UNAUTHORIZED;
         Ok(asked.then_some(answer.challenge).flatten())
     }
@@ -187,7 +187,7 @@ impl Fetcher {
         let mut request = wire::request(at, Method::POST, Special::default(), (None, body));
         request.headers_mut().remove(ACCEPT);
         request.headers_mut().extend(headers);
-        self.exchanged(at, request, max).await
+        self.exchanged(at, request, Extent::Whole(max)).await
     }
 
     async fn bounded(
@@ -199,18 +199,18 @@ impl Fetcher {
         max: usize,
     ) -> Result<Document, FetchError> {
         let request = wire::request(at, method, special, body);
-        self.exchanged(at, request, max).await
+        self.exchanged(at, request, Extent::Whole(max)).await
     }
 
     async fn exchanged(
         &self,
         at: &Address,
         request: Request<Full<Bytes>>,
-        max: usize,
+        extent: Extent,
     ) -> Result<Document, FetchError> {
         let fetching = async {
             let stream = self.connected(at).await?;
-            wire::exchange(stream, request, max).await
+            wire::exchange(stream, request, extent).await
         };
         tokio::time::timeout(Self::LIMIT, fetching)
             .await

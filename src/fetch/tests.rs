@@ -192,6 +192,29 @@ async fn who_never_answers_is_waited_for_no_longer_than_the_limit() {
     assert_eq!(fetched.unwrap_err(), FetchError::Timeout("answer"));
 }
 
+/// What stands before a server shows a page beside its challenge, as long as it likes and packed for browsers.
+#[tokio::test]
+async fn a_challenge_is_read_whatever_page_comes_beside_it() {
+    const BEARER: &str = "www-authenticate: Bearer scope=\"a b\"";
+    let page = " ".repeat(Fetcher::METADATA + 1);
+    for (head, page, asked) in [
+        ("401 X", "", true),
+        ("401 X", &*page, true),
+        ("401 X\r\ncontent-encoding: gzip", "{}", true),
+        ("200 OK", "", false),
+        ("403 X", "", false),
+    ] {
+        let length = page.len();
+        let answer =
+            format!("HTTP/1.1 {head}\r\n{BEARER}\r\ncontent-length: {length}\r\n\r\n{page}");
+        let server = Answering::with(answer.into()).await;
+        let at = configured(&format!("http://{}/", server.at));
+        let challenge = Fetcher::new(None).unwrap().challenge(&at).await.unwrap();
+        let scopes = challenge.map(|challenge| challenge.scopes.join(" "));
+        assert_eq!(scopes.as_deref(), asked.then_some("a b"), "{head}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_strict_json_or_no_success_is_told_apart() {
     let server = Answering::with(ok(r#"{"a":1,"a":2}"#)).await;

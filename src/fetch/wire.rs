@@ -157,12 +157,20 @@ pub(super) fn request(
     request
 }
 
-/// Sends it and reads the whole answer. The connection is driven from in here, so that nothing is spawned and nothing of it is
-/// left.
+/// How much of an answer is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Extent {
+    /// Its head alone. The body is left out, whatever it is.
+    Head,
+    /// All of it, where its body has no more bytes than these.
+    Whole(usize),
+}
+
+/// Sends it and reads the answer. The connection is driven from in here, so that nothing is spawned and nothing of it is left.
 pub(super) async fn exchange(
     stream: Stream,
     request: Request<Full<Bytes>>,
-    max: usize,
+    extent: Extent,
 ) -> Result<Document, FetchError> {
     let (mut line, connection) = http1::Builder::new()
         .max_headers(100)
@@ -175,7 +183,7 @@ pub(super) async fn exchange(
             .send_request(request)
             .await
             .map_err(FetchError::unavailable)?;
-        read(response, max).await
+        read(response, extent).await
     });
     let mut connection = pin!(connection);
     tokio::select! {
@@ -186,13 +194,31 @@ pub(super) async fn exchange(
     }
 }
 
-async fn read(response: Response<Incoming>, max: usize) -> Result<Document, FetchError> {
-    let (parts, mut body) = response.into_parts();
+async fn read(response: Response<Incoming>, extent: Extent) -> Result<Document, FetchError> {
+    let (parts, body) = response.into_parts();
     // Whoever did not ask for it gets an empty document, which is none.
     if parts.status.is_redirection() && parts.status != StatusCode::NOT_MODIFIED {
         return Err(FetchError::Redirect);
     }
-    let coded = parts.headers.get(CONTENT_ENCODING);
+    let body = match extent {
+        Extent::Head => Bytes::new(),
+        Extent::Whole(max) => whole(&parts.headers, body, max).await?,
+    };
+    Ok(Document {
+        status: parts.status,
+        body,
+        etag: parts
+            .headers
+            .get(ETAG)
+            .filter(|tag| tag.len() <= 256)
+            .cloned(),
+        max_age: max_age(&parts.headers),
+        challenge: Challenge::of(parts.headers.get_all(WWW_AUTHENTICATE)),
+    })
+}
+
+async fn whole(headers: &HeaderMap, mut body: Incoming, max: usize) -> Result<Bytes, FetchError> {
+    let coded = headers.get(CONTENT_ENCODING);
     if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(FetchError::NotJson);
     }
@@ -210,17 +236,7 @@ async fn read(response: Response<Incoming>, max: usize) -> Result<Document, Fetc
             all.extend_from_slice(&data);
         }
     }
-    Ok(Document {
-        status: parts.status,
-        body: Bytes::from_owner(all),
-        etag: parts
-            .headers
-            .get(ETAG)
-            .filter(|tag| tag.len() <= 256)
-            .cloned(),
-        max_age: max_age(&parts.headers),
-        challenge: Challenge::of(parts.headers.get_all(WWW_AUTHENTICATE)),
-    })
+    Ok(Bytes::from_owner(all))
 }
 
 /// `max-age` of `Cache-Control`, where it says so and nothing that speaks against it.
