@@ -9,8 +9,10 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use http::header::AUTHORIZATION;
 use moka::sync::Cache;
+use tokio::time::sleep;
 
 use super::{Outgoing, Pool};
+use crate::tasks::Tasks;
 
 /// The most tokens with connections of their own.
 const MAX: u64 = 1_024;
@@ -21,23 +23,63 @@ const IDLE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(super) struct Apart(Cache<[u8; 32], Pool>);
 
-impl Default for Apart {
-    fn default() -> Self {
-        Self(
-            Cache::builder()
-                .max_capacity(MAX)
-                .time_to_idle(IDLE)
-                .build(),
-        )
-    }
-}
-
 impl Apart {
+    /// No pools yet; those that are unused are forgotten in `tasks`.
+    pub(super) fn new(tasks: &Tasks) -> Self {
+        Self::forgetting(IDLE, tasks)
+    }
+
+    /// The same after any time.
+    fn forgetting(idle: Duration, tasks: &Tasks) -> Self {
+        let pools = Cache::builder()
+            .max_capacity(MAX)
+            .time_to_idle(idle)
+            .build();
+        let kept = pools.clone();
+        tasks.spawn(async move {
+            // By itself the cache only looks when it is asked for something.
+            loop {
+                sleep(IDLE).await;
+                kept.run_pending_tasks();
+            }
+        });
+        Self(pools)
+    }
+
     /// The pool that a request goes over; `None` for one without a credential, which goes over `shared`.
     pub(super) fn pool(&self, shared: &Pool, request: &Outgoing) -> Option<Pool> {
         let credential = request.headers().get(AUTHORIZATION)?;
         let print = digest(&SHA256, credential.as_bytes());
         let print = <[u8; 32]>::try_from(print.as_ref()).ok()?;
         Some(self.0.get_with(print, || shared.apart()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::upstream::{spec::TlsSpec, transport::http::assemble};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_is_not_used_is_forgotten_though_no_other_comes() {
+        let tasks = Tasks::new();
+        let apart = Apart::forgetting(Duration::ZERO, &tasks);
+        let url = http::Uri::from_static("http://127.0.0.1:1/");
+        let shared = Pool::new(&url, &TlsSpec::default(), IDLE, &tasks).unwrap();
+        let mut headers = http::HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer ana"));
+        let request = assemble(http::Method::POST, &url, headers, bytes::Bytes::new());
+        let is_kept = apart.pool(&shared, &request).unwrap().watched();
+        assert!(is_kept());
+        // The cache lets go of what it forgot in one of its next turns.
+        for _ in 0..100_000 {
+            if !is_kept() {
+                return;
+            }
+            sleep(IDLE).await;
+        }
+        panic!("never forgotten");
     }
 }

@@ -142,7 +142,7 @@ impl Http {
     /// (SECURITY STATE-8).
     #[must_use]
     pub fn apart(mut self) -> Self {
-        Arc::make_mut(&mut self.reach).apart = Some(Apart::default());
+        Arc::make_mut(&mut self.reach).apart = Some(Apart::new(&self.tasks));
         self
     }
 

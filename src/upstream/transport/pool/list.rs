@@ -51,7 +51,11 @@ enum Kept {
     #[default]
     Unknown,
     One(Vec<Idle>),
-    Two(http2::SendRequest<Full<Bytes>>),
+    Two {
+        line: http2::SendRequest<Full<Bytes>>,
+        /// When a request last went over it.
+        used: Instant,
+    },
 }
 
 #[derive(Debug)]
@@ -85,7 +89,11 @@ impl List {
             // One is taken out under the lock, and looked at without it: that may read from its socket.
             let last = match &mut *self.kept() {
                 Kept::Unknown => return None,
-                Kept::Two(line) => return (!line.is_closed()).then(|| Line::Two(line.clone())),
+                Kept::Two { line, .. } if line.is_closed() => return None,
+                Kept::Two { line, used } => {
+                    *used = clock::now();
+                    return Some(Line::Two(line.clone()));
+                }
                 Kept::One(idle) => idle.pop(),
             };
             // Those below are hardly younger; the sweep closes them.
@@ -155,7 +163,8 @@ impl List {
 
     /// The upstream speaks HTTP/2, and this is the connection that everybody shares.
     pub(super) fn speaks_two(&self, line: http2::SendRequest<Full<Bytes>>) {
-        *self.kept() = Kept::Two(line);
+        let used = clock::now();
+        *self.kept() = Kept::Two { line, used };
     }
 
     /// Keeps a connection that serves again, and was last used then, unless it has `most` already.
@@ -174,13 +183,20 @@ impl List {
         }
     }
 
-    /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them.
+    /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them. One of HTTP/2 ends with
+    /// the last answer on it.
     pub(super) fn sweep(&self, most: usize) {
         // Looked at without the lock, as in `free`: calls in the meantime open connections of their own.
-        let mut sound = match &mut *self.kept() {
+        let mut kept = self.kept();
+        let mut sound = match &mut *kept {
             Kept::One(idle) => mem::take(idle),
-            Kept::Unknown | Kept::Two(_) => return,
+            Kept::Two { line, used } if line.is_closed() || clock::since(*used) > IDLE => {
+                *kept = Kept::Unknown;
+                return;
+            }
+            Kept::Unknown | Kept::Two { .. } => return,
         };
+        drop(kept);
         sound.retain_mut(|idle| clock::since(idle.since) <= IDLE && idle.line.is_free());
         if let Kept::One(idle) = &mut *self.kept() {
             // What was given back in the meantime is younger, and lies above.
@@ -195,7 +211,7 @@ impl List {
     pub(super) fn idle(&self) -> usize {
         match &*self.kept() {
             Kept::One(idle) => idle.len(),
-            Kept::Unknown | Kept::Two(_) => 0,
+            Kept::Unknown | Kept::Two { .. } => 0,
         }
     }
 
@@ -205,7 +221,7 @@ impl List {
         match &mut *self.kept() {
             Kept::One(idle) => idle.iter_mut().all(|idle| !idle.line.is_free()),
             Kept::Unknown => true,
-            Kept::Two(_) => false,
+            Kept::Two { .. } => false,
         }
     }
 

@@ -321,6 +321,13 @@ impl Pool {
         self.0.lists.all().map(List::idle).sum()
     }
 
+    /// Tells whether anybody still has it.
+    #[cfg(test)]
+    pub(super) fn watched(&self) -> impl Fn() -> bool + use<> {
+        let shared = Arc::downgrade(&self.0);
+        move || shared.strong_count() > 0
+    }
+
     /// Whether every idle connection is known to be dead.
     #[cfg(test)]
     pub(super) fn is_stale(&self) -> bool {

@@ -478,6 +478,34 @@ async fn a_burst_over_http2_makes_one_connection() {
 }
 
 #[tokio::test]
+async fn a_connection_of_http2_is_closed_when_it_has_not_been_used_for_a_while() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    let config = authority.server("localhost", &["h2"], false);
+    let address = serve(&tasks, Some(config), None, |_request| {
+        std::future::ready(answer(200, TYPE, full(result(1, 1))))
+    })
+    .await;
+    let mut spec = spec("https", "localhost", address, "/");
+    spec.tls.ca = Some(authority.pem());
+    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &tasks).unwrap();
+    let pass = async |seconds| {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        // What a peer has to say takes no time but its own.
+        tokio::time::resume();
+        pool.sweep();
+    };
+    for _ in 0..2 {
+        read(sent(&pool, &spec.url).await).await;
+        pass(50).await;
+        assert!(!pool.is_stale());
+    }
+    pass(11).await;
+    assert!(pool.is_stale());
+}
+
+#[tokio::test]
 async fn a_connection_that_brought_garbage_is_not_used_again() {
     for (kind, garbage, fresh) in [
         (TYPE, "garbage".to_owned(), true),
