@@ -24,6 +24,25 @@ const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 pub(super) async fn launch(
     spec: &StdioSpec,
 ) -> Result<(Box<dyn ChildWrapper>, Group), UpstreamError> {
+    let spec = spec.clone();
+    let runtime = Handle::current();
+    let (done, started) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("usher-spawn".into())
+        .spawn(move || {
+            let _in_runtime = runtime.enter();
+            // If nobody waits any more the child comes back here, and is killed by being dropped.
+            drop(done.send(start(&spec)));
+        })
+        .map_err(|error| UpstreamError::unreached(format!("no thread to start it: {error}")))?;
+    started
+        .await
+        .unwrap_or_else(|_gone| Err(UpstreamError::unreached("the spawning thread panicked")))
+}
+
+/// The same on a thread of its own, which ends with it: to look a program up on a disk that hangs would keep a lane, and a child
+/// inherits from the thread that forks it that it gains no privileges, so that it needs no code between fork and exec.
+fn start(spec: &StdioSpec) -> Result<(Box<dyn ChildWrapper>, Group), UpstreamError> {
     let [program, arguments @ ..] = &spec.command[..] else {
         return Err(UpstreamError::unreached("no command"));
     };
@@ -51,27 +70,10 @@ pub(super) async fn launch(
             .stderr(std::process::Stdio::piped());
     });
     command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
-    spawn(command)
-        .await
-        .map_err(|error| UpstreamError::unreached(format!("cannot start `{program}`: {error}")))
-}
-
-/// Spawns from a thread that has given up gaining privileges: a child inherits that from the thread that forks it, and
-/// so it needs no code between fork and exec. The thread ends here; ours keep what they have.
-async fn spawn(mut command: CommandWrap) -> io::Result<(Box<dyn ChildWrapper>, Group)> {
-    let runtime = Handle::current();
-    let (done, started) = oneshot::channel();
-    std::thread::Builder::new()
-        .name("usher-spawn".into())
-        .spawn(move || {
-            let _in_runtime = runtime.enter();
-            // If nobody waits any more the child comes back here, and is killed by being dropped.
-            let child = restrict().and_then(|()| Ours::start(|| command.spawn()));
-            drop(done.send(child.map(|(child, ours)| (child, Group(ours)))));
-        })?;
-    started
-        .await
-        .unwrap_or_else(|_gone| Err(io::Error::other("the spawning thread panicked")))
+    let (child, ours) = restrict()
+        .and_then(|()| Ours::start(|| command.spawn()))
+        .map_err(|error| UpstreamError::unreached(format!("cannot start `{program}`: {error}")))?;
+    Ok((child, Group(ours)))
 }
 
 #[cfg(target_os = "linux")]
