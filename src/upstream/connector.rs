@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::OnceCell;
 
 use super::{
     UpstreamError,
     credentials::Credentials,
     spec::{HttpTransport, UpstreamSpec},
-    transport::{self, Transport},
+    transport::{self, Dial, Transport},
 };
 use crate::tasks::Tasks;
 
@@ -27,6 +28,8 @@ pub(super) struct Dialer {
     pub(super) spec: UpstreamSpec,
     /// The tokens for it, where they are got by a grant.
     pub(super) credentials: Option<Credentials>,
+    /// What opens the connections of all of them, where it is reached over HTTP.
+    pub(super) dial: OnceCell<Dial>,
     /// Who owns what the transports run.
     pub(super) tasks: Tasks,
 }
@@ -51,7 +54,30 @@ impl Connector for Dialer {
             };
             let own = self.credentials.as_ref();
             let own = own.is_some_and(Credentials::is_per_principal);
-            transport::connect(&self.spec, http, token, own, &self.tasks).await
+            transport::connect(&self.spec, http, token, own, &self.dial, &self.tasks).await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::{scripted::an_address, spec::Endpoint};
+
+    #[tokio::test]
+    async fn roots_are_read_for_the_first_transport_and_not_again_for_each() {
+        let mut dialer = Dialer {
+            spec: an_address(),
+            credentials: None,
+            dial: OnceCell::new(),
+            tasks: Tasks::new(),
+        };
+        assert!(dialer.connect(HttpTransport::Streamable).await.is_ok());
+        if let Endpoint::Http(address) = &mut dialer.spec.endpoint {
+            address.tls.ca = Some(b"no roots".to_vec());
+        }
+        assert!(dialer.connect(HttpTransport::Streamable).await.is_ok());
+        dialer.dial = OnceCell::new();
+        assert!(dialer.connect(HttpTransport::Streamable).await.is_err());
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, OnceCell, watch},
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -132,6 +132,7 @@ impl Upstream {
         let connector = Arc::new(Dialer {
             spec: spec.clone(),
             credentials: terms.credentials.clone(),
+            dial: OnceCell::new(),
             tasks: inner,
         });
         Self::over(spec, terms, connector, sink, tasks)

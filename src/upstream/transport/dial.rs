@@ -20,9 +20,9 @@ use crate::{
     upstream::{Deadline, UpstreamError, spec::TlsSpec},
 };
 
-/// Opens connections to one origin.
+/// Opens connections to one origin. Made once for each upstream: to read the system's roots takes a while.
 #[derive(Debug, Clone)]
-pub(super) struct Dial {
+pub struct Dial {
     origin: Uri,
     any: HttpsConnector<HttpConnector>,
     single: HttpsConnector<HttpConnector>,

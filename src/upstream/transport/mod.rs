@@ -19,8 +19,9 @@ use std::{sync::Arc, time::Duration};
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
+use tokio::sync::OnceCell;
 
-pub use self::{http::Http, sse::Sse, stdio::Stdio};
+pub use self::{dial::Dial, http::Http, sse::Sse, stdio::Stdio};
 
 use super::{
     CredentialError, UpstreamError,
@@ -34,7 +35,8 @@ use crate::{
 
 /// Reaches an upstream over the transport that its endpoint has. `http` says which of the two over HTTP; `Auto` counts as
 /// `Streamable`, which opens no connection before it is used. `token` is what `Sse` opens its stream with, beside what is
-/// configured; `each_their_own` says that requests carry users' own. What the transport runs lives in `tasks`.
+/// configured; `each_their_own` says that requests carry users' own. `dial` opens the connections to its address, and is made
+/// by the first that needs it. What the transport runs lives in `tasks`.
 ///
 /// # Errors
 /// `Unavailable` when a child cannot be started or TLS material cannot be read; for `Sse`, whatever kept the stream from
@@ -44,22 +46,28 @@ pub async fn connect(
     http: HttpTransport,
     token: Option<HeaderValue>,
     each_their_own: bool,
+    dial: &OnceCell<Dial>,
     tasks: &Tasks,
 ) -> Result<Arc<dyn Transport>, UpstreamError> {
     Ok(match &spec.endpoint {
         Endpoint::Stdio(child) => {
             Arc::new(Stdio::spawn(&spec.id, child, &spec.bounds, tasks).await?)
         }
-        Endpoint::Http(address) => match http {
-            HttpTransport::Auto | HttpTransport::Streamable => {
-                let http = Http::new(address, spec.timeouts, tasks)?.within(spec.bounds);
-                Arc::new(if each_their_own { http.apart() } else { http })
+        Endpoint::Http(address) => {
+            let (timeouts, bounds) = (spec.timeouts, &spec.bounds);
+            let made = async { Dial::new(&address.url, &address.tls, timeouts.connect) };
+            let dial = dial.get_or_try_init(|| made).await?.clone();
+            match http {
+                HttpTransport::Auto | HttpTransport::Streamable => {
+                    let http = Http::new(address, dial, timeouts, tasks)?.within(*bounds);
+                    Arc::new(if each_their_own { http.apart() } else { http })
+                }
+                HttpTransport::Sse => {
+                    let opened = Sse::open(&spec.id, address, dial, token, timeouts, bounds, tasks);
+                    Arc::new(opened.await?)
+                }
             }
-            HttpTransport::Sse => {
-                let (timeouts, bounds) = (spec.timeouts, &spec.bounds);
-                Arc::new(Sse::open(&spec.id, address, token, timeouts, bounds, tasks).await?)
-            }
-        },
+        }
     })
 }
 

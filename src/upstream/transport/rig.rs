@@ -23,12 +23,15 @@ use rustls::{
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::{Outbound, Transport};
+use super::{Dial, Http, Outbound, Transport};
 use crate::{
     json::Limits,
     jsonrpc::{Frame, RequestId},
     tasks::Tasks,
-    upstream::spec::{HttpSpec, HttpTransport, Timeouts, TlsSpec},
+    upstream::{
+        UpstreamError,
+        spec::{HttpSpec, HttpTransport, Timeouts, TlsSpec},
+    },
 };
 
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -130,6 +133,20 @@ pub(super) fn spec(scheme: &str, host: &str, address: SocketAddr, path: &str) ->
     }
 }
 
+pub(super) fn dial(spec: &HttpSpec) -> Dial {
+    Dial::new(&spec.url, &spec.tls, timeouts().connect).unwrap()
+}
+
+/// A transport over Streamable HTTP that opens its connections by itself.
+pub(super) fn streamable(
+    spec: &HttpSpec,
+    timeouts: Timeouts,
+    tasks: &Tasks,
+) -> Result<Http, UpstreamError> {
+    let dial = Dial::new(&spec.url, &spec.tls, timeouts.connect)?;
+    Http::new(spec, dial, timeouts, tasks)
+}
+
 pub(super) fn timeouts() -> Timeouts {
     Timeouts::default()
 }
@@ -194,7 +211,7 @@ pub(super) fn gist(frame: &Frame) -> String {
 pub(super) async fn ask(
     transport: &dyn Transport,
     out: Outbound,
-) -> Result<Vec<String>, crate::upstream::UpstreamError> {
+) -> Result<Vec<String>, UpstreamError> {
     match transport.send(out).await? {
         super::Answer::Accepted(head) => Ok(vec![format!("accepted {}", head.status.as_u16())]),
         super::Answer::Status(head) => Ok(vec![format!("status {}", head.status.as_u16())]),

@@ -60,17 +60,20 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
-    use crate::upstream::{spec::TlsSpec, transport::http::assemble};
+    use crate::upstream::transport::{
+        http::assemble,
+        rig::{dial, spec},
+    };
 
     #[tokio::test(start_paused = true)]
     async fn a_token_that_is_not_used_is_forgotten_though_no_other_comes() {
         let tasks = Tasks::new();
         let apart = Apart::forgetting(Duration::ZERO, &tasks);
-        let url = http::Uri::from_static("http://127.0.0.1:1/");
-        let shared = Pool::new(&url, &TlsSpec::default(), IDLE, &tasks).unwrap();
+        let spec = spec("http", "localhost", "127.0.0.1:1".parse().unwrap(), "/");
+        let shared = Pool::new(dial(&spec), &tasks);
         let mut headers = http::HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer ana"));
-        let request = assemble(http::Method::POST, &url, headers, bytes::Bytes::new());
+        let request = assemble(http::Method::POST, &spec.url, headers, bytes::Bytes::new());
         let is_kept = apart.pool(&shared, &request).unwrap().watched();
         assert!(is_kept());
         // The cache lets go of what it forgot in one of its next turns.

@@ -27,7 +27,7 @@ use http_body_util::Full;
 use secrecy::ExposeSecret;
 
 use super::{
-    Answer, Frames, Head, Outbound, Transport,
+    Answer, Dial, Frames, Head, Outbound, Transport,
     body::{Drain, check_id, rest, whole},
     events::Events,
     owes::Owes,
@@ -108,11 +108,16 @@ impl Reach {
 }
 
 impl Http {
-    /// A transport to `spec.url`; connections are opened when they are needed and live in `tasks`.
+    /// A transport to `spec.url`; connections are opened by `dial` when they are needed and live in `tasks`.
     ///
     /// # Errors
-    /// `Unavailable` when the URL, a header, the roots or the identity cannot be used.
-    pub fn new(spec: &HttpSpec, timeouts: Timeouts, tasks: &Tasks) -> Result<Self, UpstreamError> {
+    /// `Unavailable` when the URL or a header cannot be used.
+    pub fn new(
+        spec: &HttpSpec,
+        dial: Dial,
+        timeouts: Timeouts,
+        tasks: &Tasks,
+    ) -> Result<Self, UpstreamError> {
         let tasks = tasks.child();
         let mut template = configured(spec)?;
         template.insert(CONTENT_TYPE, JSON);
@@ -121,7 +126,7 @@ impl Http {
             reach: Arc::new(Reach {
                 url: spec.url.clone(),
                 template,
-                pool: Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?,
+                pool: Pool::new(dial, &tasks),
                 apart: None,
             }),
             drain: Drain::new(&tasks),

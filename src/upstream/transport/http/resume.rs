@@ -260,7 +260,7 @@ mod tests {
             let mut timeouts = rig::timeouts();
             timeouts.silence = silence;
             let spec = rig::spec("http", "127.0.0.1", address, "/mcp");
-            (script, Http::new(&spec, timeouts, tasks).unwrap())
+            (script, rig::streamable(&spec, timeouts, tasks).unwrap())
         }
 
         fn asked(&self) -> Vec<String> {

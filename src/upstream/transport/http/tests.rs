@@ -35,7 +35,7 @@ where
     )
     .await;
     let spec = spec("http", "127.0.0.1", address, "/mcp");
-    Http::new(&spec, timeouts(), tasks).unwrap()
+    streamable(&spec, timeouts(), tasks).unwrap()
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_post_carries_the_peers_and_the_configured_headers_and_nothing_else() 
     let mut spec = spec("http", "127.0.0.1", address, "/mcp?x=1");
     let credential = (header::AUTHORIZATION, "Bearer s3cret".to_owned().into());
     spec.headers.push(credential);
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let mut out = request(1);
     out.headers
         .insert("mcp-session-id", HeaderValue::from_static("s"));
@@ -451,7 +451,7 @@ async fn a_stream_that_ends_early_or_goes_silent_is_an_error() {
     let spec = spec("http", "127.0.0.1", address, "/");
     let mut timeouts = timeouts();
     timeouts.silence = Duration::from_millis(50);
-    let http = Http::new(&spec, timeouts, &tasks).unwrap();
+    let http = streamable(&spec, timeouts, &tasks).unwrap();
     let error = ask(&http, request(1)).await.unwrap_err();
     assert!(
         matches!(error, UpstreamError::Timeout(Deadline::Silence)),
@@ -474,7 +474,7 @@ async fn a_stream_may_be_silent_while_somebody_is_asked_and_no_longer() {
     let spec = spec("http", "127.0.0.1", address, "/");
     let mut timeouts = timeouts();
     timeouts.silence = Duration::from_millis(20);
-    let http = Http::new(&spec, timeouts, &tasks).unwrap();
+    let http = streamable(&spec, timeouts, &tasks).unwrap();
     let patience = Arc::<Patience>::default();
     let asked = patience.ask();
     let out = Outbound {
@@ -508,7 +508,7 @@ async fn dropping_a_stream_closes_it_upstream() {
     })
     .await;
     let spec = spec("http", "127.0.0.1", address, "/");
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let answer = http.send(request(1)).await.unwrap();
     assert!(!sender.is_closed());
     drop(answer);
@@ -533,7 +533,7 @@ async fn unsolicited_frames_come_over_a_get_stream_in_the_session() {
     })
     .await;
     let spec = spec("http", "127.0.0.1", address, "/");
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let mut headers = HeaderMap::new();
     headers.insert("mcp-session-id", HeaderValue::from_static("s"));
     let frames: Vec<_> = http.unsolicited(headers).await.unwrap().collect().await;
@@ -562,7 +562,7 @@ async fn leaving_a_session_deletes_it() {
     })
     .await;
     let spec = spec("http", "127.0.0.1", address, "/");
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let mut headers = HeaderMap::new();
     headers.insert("mcp-session-id", HeaderValue::from_static("s"));
     http.leave(headers).await;
@@ -605,7 +605,7 @@ async fn a_connection_that_carried_one_users_token_carries_no_others() {
             });
         }
     });
-    let http = Http::new(
+    let http = streamable(
         &spec("http", "127.0.0.1", address, "/mcp"),
         timeouts(),
         &tasks,

@@ -47,7 +47,7 @@ use list::List;
 use super::dial::{Dial, Dialled, chain, refused_unread};
 use crate::{
     tasks::{PerLane, Place, Tasks, clock, quiet},
-    upstream::{UpstreamError, spec::TlsSpec},
+    upstream::UpstreamError,
 };
 
 /// The most idle connections kept on all lanes together, but for [`FEW`]: as many as calls to one upstream can be in flight. As many
@@ -101,18 +101,9 @@ enum Line {
 }
 
 impl Pool {
-    /// A pool to `url`'s origin; nothing is opened yet. Its connections live in `tasks`.
-    ///
-    /// # Errors
-    /// `Unavailable` when the roots or the identity cannot be read.
-    pub(super) fn new(
-        url: &Uri,
-        tls: &TlsSpec,
-        connect: Duration,
-        tasks: &Tasks,
-    ) -> Result<Self, UpstreamError> {
-        let dial = Dial::new(url, tls, connect)?;
-        Ok(Self::over(dial, PerLane::new(), tasks))
+    /// A pool to the origin that `dial` leads to; nothing is opened yet. Its connections live in `tasks`.
+    pub(super) fn new(dial: Dial, tasks: &Tasks) -> Self {
+        Self::over(dial, PerLane::new(), tasks)
     }
 
     /// Another pool to the same origin, which shares no connection with this one. There may be one for each user, so all lanes

@@ -72,7 +72,7 @@ async fn one_connection_serves_one_call_after_another_whatever_the_answers_form(
     let tasks = Tasks::new();
     let (address, accepted) = counting(&tasks).await;
     let spec = spec("http", "127.0.0.1", address, "/");
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     for turn in 0..20 {
         let mut out = request(1);
         if turn % 2 == 1 {
@@ -106,7 +106,7 @@ async fn taking_an_answer_off_a_connection_that_one_drives_wakes_nobody() {
     })
     .await;
     let spec = spec("http", "127.0.0.1", address, "/");
-    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &tasks).unwrap();
+    let pool = Pool::new(dial(&spec), &tasks);
     let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
     let counted = Arc::new(Counted(task, AtomicUsize::new(0)));
     let waker = quiet::around(&Waker::from(Arc::clone(&counted)));
@@ -130,7 +130,7 @@ async fn a_dead_port_and_a_silent_handshake_are_told_apart() {
     let silent = spec("https", "127.0.0.1", listener.local_addr().unwrap(), "/");
     let mut soon = timeouts();
     soon.connect = Duration::from_millis(50);
-    let http = Http::new(&silent, soon, &tasks).unwrap();
+    let http = streamable(&silent, soon, &tasks).unwrap();
     let error = ask(&http, request(1)).await.unwrap_err();
     assert!(
         matches!(error, UpstreamError::Timeout(Deadline::Connect)),
@@ -139,7 +139,7 @@ async fn a_dead_port_and_a_silent_handshake_are_told_apart() {
 
     let dead = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
     drop(listener);
-    let http = Http::new(&dead, timeouts(), &tasks).unwrap();
+    let http = streamable(&dead, timeouts(), &tasks).unwrap();
     let error = ask(&http, request(1)).await.unwrap_err();
     assert!(error.to_string().contains("refused"), "{error}");
 }
@@ -162,7 +162,7 @@ async fn tls_is_checked_against_the_configured_roots_and_the_name() {
     ] {
         let mut spec = spec("https", host, address, "/");
         spec.tls.ca = roots.map(Authority::pem);
-        let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+        let http = streamable(&spec, timeouts(), &tasks).unwrap();
         match ask(&http, request(1)).await {
             // And HTTP/2 is spoken where it is offered.
             Ok(answer) => assert_eq!((good, answer[0].as_str()), (true, "{\"n\":1}")),
@@ -185,12 +185,12 @@ async fn our_certificate_is_shown_where_it_is_asked_for() {
     .await;
     let mut spec = spec("https", "localhost", address, "/");
     spec.tls.ca = Some(authority.pem());
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     assert!(ask(&http, request(1)).await.is_err());
 
     let (chain, key) = authority.issue("client");
     spec.tls.identity = Some((chain.into_bytes(), key.into()));
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     assert_eq!(ask(&http, request(1)).await.unwrap(), ["{\"n\":1}"]);
 }
 
@@ -209,7 +209,7 @@ async fn unusable_roots_identities_headers_and_urls_are_told_at_once() {
     let mut url = good.clone();
     url.url = "https://user:s3cret@localhost/".parse().unwrap();
     for spec in [roots, identity, headers, url] {
-        let error = Http::new(&spec, timeouts(), &tasks).unwrap_err();
+        let error = streamable(&spec, timeouts(), &tasks).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 }
@@ -241,7 +241,7 @@ async fn long_streams_do_not_use_up_a_shared_http2_connection() {
     .await;
     let mut spec = spec("https", "localhost", address, "/");
     spec.tls.ca = Some(authority.pem());
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let mut streams = Vec::new();
     for _ in 0..3 {
         streams.push(http.unsolicited(HeaderMap::new()).await.unwrap());
@@ -306,7 +306,7 @@ async fn a_server_of_http2_alone_is_listened_to_as_well() {
             });
         }
     });
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let mut heard = Vec::new();
     for _ in 0..2 {
         let mut frames = http.unsolicited(HeaderMap::new()).await.unwrap();
@@ -350,7 +350,7 @@ async fn resetting(tasks: &Tasks, reason: h2::Reason) -> (Http, Arc<AtomicUsize>
     });
     let mut spec = spec("https", "localhost", address, "/");
     spec.tls.ca = Some(authority.pem());
-    (Http::new(&spec, timeouts(), tasks).unwrap(), seen)
+    (streamable(&spec, timeouts(), tasks).unwrap(), seen)
 }
 
 #[tokio::test]
@@ -392,7 +392,7 @@ async fn a_connection_that_died_unused_costs_the_next_call_nothing() {
             }
         }
     });
-    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &tasks).unwrap();
+    let pool = Pool::new(dial(&spec), &tasks);
     for id in 1..20 {
         let call = assemble(Method::POST, &spec.url, HeaderMap::new(), Bytes::new());
         let mut response = pool.send(call, Length::Short).await.unwrap();
@@ -434,7 +434,7 @@ async fn a_call_that_was_sent_is_never_sent_again() {
             }
         }
     });
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let error = ask(&http, request(1)).await.unwrap_err();
     assert_eq!(error.reason(), "upstream_unavailable");
     assert_eq!(seen.load(Relaxed), 1);
@@ -469,7 +469,7 @@ async fn a_burst_over_http2_makes_one_connection() {
             });
         }
     });
-    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let http = streamable(&spec, timeouts(), &tasks).unwrap();
     let calls = (0..50).map(|_| ask(&http, request(1)));
     for answer in join_all(calls).await {
         assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
@@ -488,7 +488,7 @@ async fn a_connection_of_http2_is_closed_when_it_has_not_been_used_for_a_while()
     .await;
     let mut spec = spec("https", "localhost", address, "/");
     spec.tls.ca = Some(authority.pem());
-    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &tasks).unwrap();
+    let pool = Pool::new(dial(&spec), &tasks);
     let pass = async |seconds| {
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(seconds)).await;
@@ -534,7 +534,7 @@ async fn a_connection_that_brought_garbage_is_not_used_again() {
                 });
             }
         });
-        let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+        let http = streamable(&spec, timeouts(), &tasks).unwrap();
         for _ in 0..2 {
             assert_eq!(ask(&http, request(1)).await.is_err(), fresh);
         }
@@ -572,7 +572,7 @@ async fn each_lane_keeps_the_connections_that_it_opened() {
     let family = Tasks::new();
     let (address, accepted) = counting(&family).await;
     let spec = spec("http", "127.0.0.1", address, "/");
-    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &family).unwrap();
+    let pool = Pool::new(dial(&spec), &family);
     let apart = pool.apart();
     let lanes = Tasks::over(Lanes::of(1).unwrap());
     let opened = || accepted.load(Relaxed);
@@ -634,7 +634,7 @@ async fn a_burst_dials_at_once_as_soon_as_each_is_known_to_need_a_connection() {
     });
     let mut soon = timeouts();
     soon.connect = Duration::from_secs(3);
-    let http = Http::new(&spec, soon, &tasks).unwrap();
+    let http = streamable(&spec, soon, &tasks).unwrap();
     let calls = (0..4).map(|_| ask(&http, request(1)));
     let all = timeout(Duration::from_secs(20), join_all(calls)).await;
     for answer in all.expect("they wait for one another") {
@@ -652,7 +652,7 @@ async fn those_who_wait_for_a_connection_that_does_not_come_about_wait_once() {
     spec.tls.ca = Some(authority.pem());
     let mut soon = timeouts();
     soon.connect = Duration::from_millis(500);
-    let http = Http::new(&spec, soon, &tasks).unwrap();
+    let http = streamable(&spec, soon, &tasks).unwrap();
     let began = Instant::now();
     for turn in 1..3 {
         let calls = (0..8).map(|_| ask(&http, request(1)));

@@ -24,7 +24,7 @@ use http::{
 use tokio::time::timeout;
 
 use super::{
-    Answer, Frames, Head, Outbound, Owners, Transport,
+    Answer, Dial, Frames, Head, Outbound, Owners, Transport,
     body::rest,
     events::Events,
     http::{Content, assemble, configured, inspect},
@@ -74,13 +74,14 @@ impl Sse {
     pub async fn open(
         upstream: &UpstreamId,
         spec: &HttpSpec,
+        dial: Dial,
         token: Option<HeaderValue>,
         timeouts: Timeouts,
         bounds: &PeerBounds,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
         let tasks = tasks.child();
-        let pool = Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?;
+        let pool = Pool::new(dial, &tasks);
         let mut headers = configured(spec)?;
         if let Some(token) = token {
             headers.insert(AUTHORIZATION, token);

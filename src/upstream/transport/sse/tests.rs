@@ -63,6 +63,7 @@ async fn open_at(spec: &HttpSpec, tasks: &Tasks) -> Result<Sse, UpstreamError> {
     Sse::open(
         &UpstreamId::parse("u").unwrap(),
         spec,
+        dial(spec),
         None,
         timeouts(),
         &PeerBounds::default(),
@@ -297,6 +298,7 @@ async fn a_server_without_this_transport_is_no_hang() {
     let error = Sse::open(
         &id,
         &server.spec,
+        dial(&server.spec),
         None,
         soon,
         &PeerBounds::default(),

@@ -80,8 +80,7 @@ impl Late {
     }
 
     fn pool(&self, tasks: &Tasks) -> Pool {
-        let HttpSpec { url, tls, .. } = self.spec();
-        Pool::new(&url, &tls, timeouts().connect, tasks).unwrap()
+        Pool::new(dial(&self.spec()), tasks)
     }
 
     /// Lets so many pieces go, and waits until they can be read.
@@ -122,7 +121,7 @@ async fn unfinished(pool: &Pool, late: &Late) -> (Incoming, One) {
 async fn the_end_of_a_stream_is_waited_for_by_nobody_and_read_by_who_is_next() {
     let tasks = Tasks::new();
     let late = Late::serve(&tasks, vec![b"7\r\n: bye\n\n\r\n", END]).await;
-    let http = Http::new(&late.spec(), timeouts(), &tasks).unwrap();
+    let http = streamable(&late.spec(), timeouts(), &tasks).unwrap();
     call(&http).await;
     call(&http).await;
     assert_eq!(late.asked(), [0, 1], "the end of neither has come");
@@ -148,7 +147,7 @@ async fn a_stream_that_says_too_much_closes_its_connection() {
     });
     let tasks = Tasks::new();
     let late = Late::serve(&tasks, vec![&LONG]).await;
-    let http = Http::new(&late.spec(), timeouts(), &tasks).unwrap();
+    let http = streamable(&late.spec(), timeouts(), &tasks).unwrap();
     call(&http).await;
     late.says(1).await;
     call(&http).await;
@@ -160,7 +159,7 @@ async fn a_stream_that_says_too_much_closes_its_connection() {
 async fn a_stream_that_does_not_end_is_closed_though_nobody_calls() {
     let tasks = Tasks::new();
     let late = Late::serve(&tasks, vec![END]).await;
-    let http = Http::new(&late.spec(), timeouts(), &tasks).unwrap();
+    let http = streamable(&late.spec(), timeouts(), &tasks).unwrap();
     call(&http).await;
     sleep(3 * PATIENCE).await;
     // To nobody.
