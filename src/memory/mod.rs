@@ -1,13 +1,12 @@
 //! The budget of memory: bytes that peers made this process hold, and what is refused while they are many (SECURITY 6, REL-3, REL-9).
 //!
-//! Guarantees: a message of more than [`SMALL`] bytes is counted from its first piece until the last who holds a part of it
-//! has let go, wherever it went meanwhile, in both directions; whoever brings what there is no room for is refused, and what
-//! was counted for it is given back, but for what comes on a connection that carries the calls of several; as the budget fills up, first streams,
-//! then requests, then connections are refused, and taken again once it empties; once half of it is held, whoever holds a
-//! quarter gets no more. Counting costs messages that are small
-//! nothing but one load. Deliberately absent: small messages, whose number the bounds on requests, streams and connections
-//! bound; what is kept for reasons of our own, catalogs and records among them, which have bounds of their own; what the
-//! system lets us have.
+//! Guarantees: messages of more than [`SMALL`] bytes are counted from their first byte until the last slice of them is dropped,
+//! in both directions. A message that would exceed the budget is refused and no longer counted, except on a connection that
+//! several calls share (stdio, HTTP+SSE), where it is only counted. From 80, 90 and 95 % of the budget on, new streams, requests
+//! and connections are refused ([`Work`]). Above 50 %, a caller who holds 25 % is refused more, unless the message is the only
+//! one that they hold. Counting a small message costs one load. Deliberately absent: small messages, which the bounds on
+//! requests, streams and connections bound in number; what is kept for reasons of our own, such as catalogs and records, which
+//! have bounds of their own; what the system lets us have.
 
 mod share;
 #[cfg(test)]
