@@ -3,7 +3,7 @@
 //! Guarantees: an address that a peer named reaches public unicast space and nothing else, whatever its spelling, and the
 //! address that was checked is the one that is dialled (SECURITY EGR-4); no redirect is followed (EGR-3); https with names
 //! checked, but for loopback and what the operator named (EGR-9); every fetch ends within [`Fetcher::LIMIT`] and holds no more
-//! than the bytes it was allowed; what was sent and received is cleared when it is dropped. Deliberately absent: proxies,
+//! than the bytes it was allowed; forms and the bodies of answers are cleared when they are dropped. Deliberately absent: proxies,
 //! environment variables, cookies, compression, a cache (whoever keeps a document says by which tag), and connections that outlive one fetch (one fetch in minutes needs
 //! none, and nothing of one principal's lies around for another).
 
@@ -260,7 +260,8 @@ impl fmt::Debug for Fetcher {
     }
 }
 
-/// What was answered. Its bytes are cleared when the last copy of them is dropped; its `Debug` shows none of them.
+/// What was answered. Its body is cleared when the last handle to it is dropped, but not what hyper read it into, nor smaller
+/// buffers that a body of unknown length outgrew; its `Debug` shows none of it.
 pub struct Document {
     /// Any but a redirect's.
     pub status: StatusCode,
