@@ -74,11 +74,11 @@ struct Line {
 #[derive(Debug)]
 enum End {
     /// The child closed its stdout.
-    Silent,
+    StdoutClosed,
     /// The child takes no more input.
-    Deaf,
-    /// What it wrote is not to be borne.
-    Broken(UpstreamError),
+    StdinClosed,
+    /// What it wrote is over a bound, or breaks the protocol for too long.
+    BadOutput(UpstreamError),
 }
 
 impl Stdio {
@@ -244,7 +244,7 @@ async fn write(
         }
         let mut line = frame.chain(&b"\n"[..]);
         if stdin.write_all_buf(&mut line).await.is_err() {
-            drop(end.try_send(End::Deaf));
+            drop(end.try_send(End::StdinClosed));
             return;
         }
     }
@@ -255,11 +255,11 @@ async fn read(mut lines: Lines<ChildStdout>, mut inbox: Inbox, end: mpsc::Sender
         match lines.next().await {
             Ok(Some(line)) => {
                 if let Err(error) = inbox.take(line).await {
-                    break End::Broken(error);
+                    break End::BadOutput(error);
                 }
             }
-            Ok(None) => break End::Silent,
-            Err(error) => break End::Broken(error),
+            Ok(None) => break End::StdoutClosed,
+            Err(error) => break End::BadOutput(error),
         }
     };
     drop(end.send(why).await);
@@ -287,11 +287,11 @@ impl Supervised {
         tokio::select! {
             biased;
             Some(end) = self.ends.recv() => {
-                reading = !matches!(end, End::Silent | End::Broken(_));
+                reading = !matches!(end, End::StdoutClosed | End::BadOutput(_));
                 match end {
-                    End::Broken(error) => broken = Some(error),
+                    End::BadOutput(error) => broken = Some(error),
                     // It is about to die, most likely; how it died is worth a moment.
-                    End::Silent | End::Deaf => status = timeout(GRACE, child.wait()).await.ok(),
+                    End::StdoutClosed | End::StdinClosed => status = timeout(GRACE, child.wait()).await.ok(),
                 }
             }
             exited = child.wait() => status = Some(exited),
@@ -322,12 +322,12 @@ impl Supervised {
                     hurried = true;
                     self.mux.hurry();
                 }
-                Ok(Some(End::Deaf)) => {}
-                Ok(Some(End::Broken(error))) => {
+                Ok(Some(End::StdinClosed)) => {}
+                Ok(Some(End::BadOutput(error))) => {
                     broken = Some(error);
                     reading = false;
                 }
-                Ok(Some(End::Silent) | None) | Err(_) => reading = false,
+                Ok(Some(End::StdoutClosed) | None) | Err(_) => reading = false,
             }
         }
         self.stderr.ended(LAST_WORDS).await;
