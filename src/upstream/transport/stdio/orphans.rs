@@ -1,7 +1,7 @@
-//! Those whom our children leave behind, where they fall to us: to the first process of a container.
+//! Reaps orphaned grandchildren when this process is PID 1 or a child subreaper.
 //!
-//! Guarantees: they are waited for when they end, so that nothing of them is left; whom we started ourselves is never waited for
-//! here, whose end somebody else wants to know. Deliberately absent: whatever has the system's own first process above it.
+//! It does not steal the exit status of children that we wait for ourselves. Elsewhere it does nothing: the system's own first
+//! process reaps them.
 
 use std::{
     collections::HashSet,
