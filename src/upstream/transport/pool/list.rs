@@ -1,6 +1,7 @@
 //! The connections that are free, of one lane.
 //!
-//! Guarantees: its locks are held for a push or a pop, never while a connection is looked at, made or closed.
+//! Guarantees: the locks of its lists are held for a few moves, and never while a connection is looked at, which may read from its
+//! socket. Only [`List::first`] is held while a connection is made.
 
 use std::{
     collections::VecDeque,

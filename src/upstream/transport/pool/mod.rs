@@ -5,8 +5,9 @@
 //! HTTP/1.1 is not spoken; a request is sent again only when none of it was taken (SECURITY REL-6). Calls of two lanes never meet
 //! here. No lock is held across an await, except by those who wait for the first connection of a lane.
 //! An HTTP/1.1 connection has no task of its own: whoever uses it drives it, so that nothing is woken on another thread to send
-//! a request or to hand over its answer. That is why this is not hyper-util's pool, which spawns besides for most requests. At
-//! most [`MAX_IDLE`] idle connections are kept, for a while; how many are open at once is bounded by who calls.
+//! a request or to hand over its answer. That is why this is not hyper-util's pool, which spawns besides for most requests. Each
+//! lane keeps its part of [`MAX_IDLE`] idle connections, or [`MIN_IDLE_PER_LANE`] where that is more, for a while; how many are
+//! open at once is bounded by who calls.
 
 mod ending;
 mod list;
@@ -50,11 +51,11 @@ use crate::{
     upstream::UpstreamError,
 };
 
-/// The most idle connections kept on all lanes together, but for [`FEW`]: as many as calls to one upstream can be in flight. As many
-/// again may be kept for a few seconds, until an answer on them has ended.
+/// The most idle connections of all lanes together, unless [`MIN_IDLE_PER_LANE`] adds up to more: as many as calls to one upstream
+/// can be in flight. As many again may be kept for a few seconds, until an answer on them has ended.
 const MAX_IDLE: usize = 1_024;
 /// How many each lane may keep in any case: as many as calls of one principal to one upstream can be in flight.
-const FEW: usize = 256;
+const MIN_IDLE_PER_LANE: usize = 256;
 
 /// How often idle connections are looked through for those that nobody will use again.
 const SWEEP: Duration = Duration::from_secs(20);
@@ -303,7 +304,7 @@ impl Pool {
 
     /// The most idle connections of each list.
     fn most(&self) -> usize {
-        (MAX_IDLE / self.0.lists.all().len()).max(FEW)
+        (MAX_IDLE / self.0.lists.all().len()).max(MIN_IDLE_PER_LANE)
     }
 
     /// How many idle connections are kept.
