@@ -180,10 +180,10 @@ impl Slot {
         found
     }
 
-    /// Deals with a frame for which there is no room, and counts what is lost by that. Progress takes the place of the last that
-    /// was told before it, so that how far it came is known in any case; what else is told goes nowhere.
-    /// Gives the frame back if it asks something, or nobody will read it.
-    pub(super) fn press(&self, frame: Frame, bytes: usize) -> Option<Frame> {
+    /// Deals with a frame for which there is no room, and counts what is lost. Progress replaces the last progress before it, so
+    /// that the newest is always told; any other notification is dropped. Gives the frame back if it asks something, or if
+    /// nobody will read it.
+    pub(super) fn coalesce_or_drop(&self, frame: Frame, bytes: usize) -> Option<Frame> {
         let mut queue = self.queue();
         if queue.is_over() {
             return Some(frame);

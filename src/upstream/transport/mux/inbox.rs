@@ -136,7 +136,7 @@ impl Inbox {
                 Pushed::Full(frame) => frame,
             };
             if !self.has_room(slot, &frame, cost).await {
-                return slot.press(frame, cost);
+                return slot.coalesce_or_drop(frame, cost);
             }
         }
     }
