@@ -1,4 +1,4 @@
-//! What an event stream is expected to bring, and how long it may keep silent meanwhile.
+//! When an event stream is complete: with the response to a request, which may not keep silent for too long before it, or never.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

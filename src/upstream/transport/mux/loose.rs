@@ -1,4 +1,4 @@
-//! Whose answer a text was meant to be that is no JSON.
+//! Finds the request id in a response that is not valid JSON.
 //!
 //! Guarantees: one pass, whatever the text; a number is taken only where a member of the text itself says it, and only if it says
 //! it to its end. Deliberately absent: everything else that such a text says.
