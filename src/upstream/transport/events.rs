@@ -1,7 +1,7 @@
 //! HTTP answer bodies that are event streams, to frames.
 //!
 //! Guarantees: no message and no stream of answers over its bound (32 MiB and 128 MiB unless configured) is held or passed on; an
-//! answer that keeps silent for too long ends in an error, and one that ends too soon is gone on with where that may be
+//! answer that keeps silent for too long ends in an error, and one that ends too soon is resumed where that may be
 //! (`http/resume.rs`).
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ pub(super) struct Events {
     most: usize,
     /// What ends it.
     owes: Owes,
-    /// How to go on where it ends before what it owes.
+    /// How to resume it where it ends before what it owes.
     resume: Option<Box<Resume>>,
     total: usize,
     /// What is held of an event that is not complete.
@@ -57,7 +57,7 @@ impl Events {
         }
     }
 
-    /// The same, gone on with where it ends before what it owes.
+    /// The same, resumed where it ends before what it owes.
     pub(super) fn resuming(mut self, resume: Resume) -> Self {
         self.resume = Some(Box::new(resume));
         self
@@ -113,7 +113,7 @@ impl Events {
         }
     }
 
-    /// The next bytes; where the stream ends before what it owes, those of the one that goes on with it.
+    /// The next bytes; where the stream ends before what it owes, those of the one that continues it.
     async fn piece(&mut self) -> Result<Option<Bytes>, UpstreamError> {
         let mut since = Instant::now();
         loop {

@@ -138,7 +138,7 @@ pub struct Outbound {
     /// Whether it is a listen of the stateless era: its answer has no end of its own, and a pipe ties to it whatever names
     /// it as its subscription (PROTOCOL B6).
     pub listens: bool,
-    /// Whether an answer in a stream that ends before the response may be gone on with, by a GET that names its last event: so in
+    /// Whether an answer in a stream that ends before the response may be resumed, by a GET that names its last event: so in
     /// the era that has event ids (PROTOCOL B4). Only HTTP knows how.
     pub resumes: bool,
     /// Where its credential is from, if it has one that ends: for whatever goes on with its answer later.

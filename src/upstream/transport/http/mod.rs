@@ -62,7 +62,7 @@ const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 /// Streamable HTTP to one URL.
 #[derive(Debug)]
 pub struct Http {
-    /// Shared with the answers that may have to be gone on with.
+    /// Shared with the answers that may have to be resumed.
     reach: Arc<Reach>,
     drain: Drain,
     timeouts: Timeouts,
@@ -195,7 +195,7 @@ impl Http {
                     let closed = self.tasks.token().clone();
                     events = events.resuming(Resume::new(&self.reach, kept, &head, closed));
                 }
-                Box::pin(first_of(head, events)).await
+                Ok(Box::pin(first_of(head, events)).await)
             }
             (Content::Json, id) => {
                 let hold = memory::process().hold().paid_by(out.payer);
@@ -206,7 +206,9 @@ impl Http {
                 self.drain.take(body);
                 Ok(Answer::Accepted(head))
             }
-            _ if head.status.is_success() => Err(UpstreamError::Protocol(kind.unknown())),
+            (Content::Other(told), Some(_)) if head.status.is_success() => {
+                Err(UpstreamError::Protocol(unknown(told.as_ref())))
+            }
             _ => {
                 self.drain.take(body);
                 Ok(Answer::Status(head))
@@ -324,18 +326,11 @@ pub(super) enum Content {
     Other(Option<HeaderValue>),
 }
 
-impl Content {
-    /// What is wrong with a request's answer that is neither, for operators.
-    fn unknown(&self) -> String {
-        let told = match self {
-            Self::Json => Some(&JSON),
-            Self::Events => Some(&EVENTS),
-            Self::Other(told) => told.as_ref(),
-        };
-        match told {
-            Some(told) => format!("an answer of the content type `{}`", shown(told)),
-            None => "an answer without a content type".into(),
-        }
+/// What is wrong with a request's answer that is neither JSON nor events, for operators.
+fn unknown(kind: Option<&HeaderValue>) -> String {
+    match kind {
+        Some(kind) => format!("an answer of the content type `{}`", shown(kind)),
+        None => "an answer without a content type".into(),
     }
 }
 
@@ -379,19 +374,13 @@ pub(super) fn inspect(
 
 /// An answer in an event stream: its one frame, or the stream with the first of them ahead. One that breaks before is a stream
 /// too: its request was taken, and whoever gives that up may have to say so.
-async fn first_of(head: Head, mut events: Events) -> Result<Answer, UpstreamError> {
+async fn first_of(head: Head, mut events: Events) -> Answer {
     match events.next().await {
-        Some(Ok(frame @ Frame::Response(_))) => Ok(Answer::One(head, frame)),
-        Some(Ok(frame)) => {
-            let first = stream::once(async { Ok(frame) });
-            let frames = first.chain(events.into_frames()).boxed();
-            Ok(Answer::Stream(head, frames))
-        }
-        Some(Err(error)) => {
-            let broken = stream::once(std::future::ready(Err(error)));
-            Ok(Answer::Stream(head, broken.boxed()))
-        }
-        None => Err(UpstreamError::unreached("an empty stream")),
+        Some(Ok(frame @ Frame::Response(_))) => Answer::One(head, frame),
+        first => Answer::Stream(
+            head,
+            stream::iter(first).chain(events.into_frames()).boxed(),
+        ),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Going on with an answer whose stream ended before the response: by a GET that names its last event (PROTOCOL B4, D1).
+//! Resumes an answer whose stream ended before the response, by a GET that names its last event (PROTOCOL B4, D1).
 //!
 //! Guarantees: nothing is sent twice, since a GET asks for what is still to come and for nothing else (SECURITY REL-6); it goes in
 //! the session of the request that is answered, and with the credential that whoever that was on behalf of has by then; no sooner
@@ -34,17 +34,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The shortest wait, and the longest, whatever the server says.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
-/// What a request had of its own that one going on with its answer has too: session, revision, credential, and where that is
-/// from.
+/// What the request that resumes an answer has of the first one: session, revision, credential, and where that is from.
 pub(super) type Kept = ([Option<HeaderValue>; 3], Option<Arc<dyn Credential>>);
 
-/// How to go on with one answer.
+/// How to resume one answer.
 pub(in crate::upstream::transport) struct Resume {
     reach: Arc<Reach>,
     headers: HeaderMap,
     /// Where the credential is from, if it ends: an answer may take longer than a token lives.
     credential: Option<Arc<dyn Credential>>,
-    /// The last id, unless it is none to go on from.
+    /// The last id, unless it is none to resume from.
     last: Option<HeaderValue>,
     pause: Duration,
     /// Attempts since the last event.
@@ -109,7 +108,8 @@ impl Resume {
         }
     }
 
-    /// The stream that goes on; `None` where there is nothing to go on from, or the server does not, or the transport is closed.
+    /// The stream that continues it; `None` where there is nothing to resume from, or the server does not resume it, or the
+    /// transport is closed.
     /// What it `owes` has not been heard of `since` then.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ impl Resume {
         since: &mut Instant,
     ) -> Result<Option<Arriving>, UpstreamError> {
         let closed = self.closed.clone();
-        let gone_on = self.asked_again(owes, since);
-        gone_on
+        let resumed = self.asked_again(owes, since);
+        resumed
             .with_cancellation_token_owned(closed)
             .await
             .unwrap_or(Ok(None))
@@ -148,7 +148,7 @@ impl Resume {
                     return Ok(Some(body));
                 }
                 Ok((head, ..)) if !is_passing(head.status.as_u16()) => {
-                    tracing::debug!(status = %head.status, "an answer cannot be gone on with");
+                    tracing::debug!(status = %head.status, "an answer cannot be resumed");
                     return Ok(None);
                 }
                 // Whoever could not be reached may be there again soon.
@@ -158,7 +158,7 @@ impl Resume {
                     CredentialError::Fetch(_) | CredentialError::Connection(_),
                 )) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "an answer cannot be gone on with");
+                    tracing::debug!(%error, "an answer cannot be resumed");
                     return Ok(None);
                 }
             }
