@@ -31,7 +31,7 @@ use super::{
     body::{Drain, check_id, rest, whole},
     events::Events,
     owes::Owes,
-    pool::{Arriving, Length, Outgoing, Pool},
+    pool::{Arriving, Outgoing, Pool, Use},
     refused::{admitted, retry_after},
 };
 use crate::{
@@ -85,15 +85,15 @@ impl Reach {
     fn carry(
         &self,
         request: Outgoing,
-        length: Length,
+        usage: Use,
     ) -> impl Future<Output = Result<Response<Arriving>, UpstreamError>> + Send {
         let own = self
             .apart
             .as_ref()
             .and_then(|apart| apart.pool(&self.pool, &request));
         match own {
-            None => Either::Left(self.pool.send(request, length)),
-            Some(pool) => Either::Right(Box::pin(async move { pool.send(request, length).await })),
+            None => Either::Left(self.pool.send(request, usage)),
+            Some(pool) => Either::Right(Box::pin(async move { pool.send(request, usage).await })),
         }
     }
 
@@ -152,10 +152,10 @@ impl Http {
     }
 
     async fn post(&self, out: Outbound) -> Result<Answer, UpstreamError> {
-        let length = if out.listens {
-            Length::Long
+        let usage = if out.listens {
+            Use::Dedicated
         } else {
-            Length::Short
+            Use::Pooled
         };
         let mut headers = out.headers;
         // A line begins with the template, so that nothing is merged for each request.
@@ -170,7 +170,7 @@ impl Http {
         };
         let kept = out.resumes.then(|| resume::kept(&headers, out.credential));
         let request = assemble(Method::POST, &self.reach.url, headers, out.frame);
-        let response = self.reach.carry(request, length).await?;
+        let response = self.reach.carry(request, usage).await?;
         let (head, kind, body) = inspect(response)?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             self.drain.take(body);
@@ -178,9 +178,9 @@ impl Http {
         }
         match (&kind, out.id) {
             (Content::Events, Some(id)) if head.status.is_success() => {
-                let silence = match length {
-                    Length::Short => Some(self.timeouts.silence),
-                    Length::Long => None,
+                let silence = match usage {
+                    Use::Pooled => Some(self.timeouts.silence),
+                    Use::Dedicated => None,
                 };
                 let drain = self.drain.clone();
                 let owes = Owes::Response {
@@ -218,7 +218,7 @@ impl Http {
 
     async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
         let request = self.reach.get(headers);
-        let response = self.reach.carry(request, Length::Long).await?;
+        let response = self.reach.carry(request, Use::Dedicated).await?;
         let (head, kind, body) = inspect(response)?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
@@ -262,7 +262,7 @@ impl Transport for Http {
             all.remove(CONTENT_TYPE);
             let request = assemble(Method::DELETE, &self.reach.url, all, Bytes::new());
             let leaving = async {
-                if let Ok(response) = self.reach.carry(request, Length::Short).await {
+                if let Ok(response) = self.reach.carry(request, Use::Pooled).await {
                     rest(response.into_body()).await;
                 }
             };

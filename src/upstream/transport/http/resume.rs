@@ -20,7 +20,7 @@ use crate::{
         transport::{
             Credential,
             owes::Owes,
-            pool::{Arriving, Length},
+            pool::{Arriving, Use},
         },
     },
 };
@@ -193,7 +193,7 @@ impl Resume {
 
     async fn got(&self, headers: HeaderMap) -> Result<(Head, Content, Arriving), UpstreamError> {
         let request = self.reach.get(headers);
-        inspect(self.reach.carry(request, Length::Short).await?)
+        inspect(self.reach.carry(request, Use::Pooled).await?)
     }
 }
 

@@ -19,7 +19,7 @@ use hyper::client::conn::http2;
 use tokio::time::Instant;
 
 use super::{
-    Line, One,
+    Connection, Http1,
     ending::{End, Ending},
 };
 use crate::{tasks::clock, upstream::UpstreamError};
@@ -51,8 +51,8 @@ pub(super) struct Failed(Option<UpstreamError>);
 enum Kept {
     #[default]
     Unknown,
-    One(Vec<Idle>),
-    Two {
+    Http1(Vec<Idle>),
+    Http2 {
         line: http2::SendRequest<Full<Bytes>>,
         /// When a request last went over it.
         used: Instant,
@@ -61,7 +61,7 @@ enum Kept {
 
 #[derive(Debug)]
 struct Idle {
-    line: One,
+    line: Http1,
     since: Instant,
 }
 
@@ -85,31 +85,31 @@ impl List {
     }
 
     /// A connection that is open and free.
-    pub(super) fn free(&self) -> Option<Line> {
+    pub(super) fn free(&self) -> Option<Connection> {
         loop {
             // One is taken out under the lock, and looked at without it: that may read from its socket.
             let last = match &mut *self.kept() {
                 Kept::Unknown => return None,
-                Kept::Two { line, .. } if line.is_closed() => return None,
-                Kept::Two { line, used } => {
+                Kept::Http2 { line, .. } if line.is_closed() => return None,
+                Kept::Http2 { line, used } => {
                     *used = clock::now();
-                    return Some(Line::Two(line.clone()));
+                    return Some(Connection::Http2(line.clone()));
                 }
-                Kept::One(idle) => idle.pop(),
+                Kept::Http1(idle) => idle.pop(),
             };
             // Those below are hardly younger; the sweep closes them.
             let last = last.filter(|last| clock::since(last.since) <= IDLE);
             let Some(Idle { mut line, .. }) = last else {
-                return self.ended().map(Line::One);
+                return self.ended().map(Connection::Http1);
             };
             if line.is_free() {
-                return Some(Line::One(line));
+                return Some(Connection::Http1(line));
             }
         }
     }
 
     /// A connection on which an answer has come to its end.
-    fn ended(&self) -> Option<One> {
+    fn ended(&self) -> Option<Http1> {
         for _ in 0..LOOKS {
             let oldest = self.ending().pop_front()?;
             match oldest.look() {
@@ -157,20 +157,20 @@ impl List {
     /// The upstream speaks HTTP/1.1.
     pub(super) fn speaks_one(&self) {
         let mut kept = self.kept();
-        if !matches!(*kept, Kept::One(_)) {
-            *kept = Kept::One(Vec::new());
+        if !matches!(*kept, Kept::Http1(_)) {
+            *kept = Kept::Http1(Vec::new());
         }
     }
 
     /// The upstream speaks HTTP/2, and this is the connection that everybody shares.
     pub(super) fn speaks_two(&self, line: http2::SendRequest<Full<Bytes>>) {
         let used = clock::now();
-        *self.kept() = Kept::Two { line, used };
+        *self.kept() = Kept::Http2 { line, used };
     }
 
     /// Keeps a connection that serves again, and was last used then, unless it has `most` already.
-    pub(super) fn give_back(&self, line: One, since: Instant, most: usize) {
-        if let Kept::One(idle) = &mut *self.kept() {
+    pub(super) fn give_back(&self, line: Http1, since: Instant, most: usize) {
+        if let Kept::Http1(idle) = &mut *self.kept() {
             // The oldest lie at the bottom, where nobody takes them unless all are needed.
             if idle
                 .first()
@@ -190,16 +190,16 @@ impl List {
         // Looked at without the lock, as in `free`: calls in the meantime open connections of their own.
         let mut kept = self.kept();
         let mut sound = match &mut *kept {
-            Kept::One(idle) => mem::take(idle),
-            Kept::Two { line, used } if line.is_closed() || clock::since(*used) > IDLE => {
+            Kept::Http1(idle) => mem::take(idle),
+            Kept::Http2 { line, used } if line.is_closed() || clock::since(*used) > IDLE => {
                 *kept = Kept::Unknown;
                 return;
             }
-            Kept::Unknown | Kept::Two { .. } => return,
+            Kept::Unknown | Kept::Http2 { .. } => return,
         };
         drop(kept);
         sound.retain_mut(|idle| clock::since(idle.since) <= IDLE && idle.line.is_free());
-        if let Kept::One(idle) = &mut *self.kept() {
+        if let Kept::Http1(idle) = &mut *self.kept() {
             // What was given back in the meantime is younger, and lies above.
             sound.truncate(most.saturating_sub(idle.len()));
             sound.append(idle);
@@ -211,8 +211,8 @@ impl List {
     #[cfg(test)]
     pub(super) fn idle(&self) -> usize {
         match &*self.kept() {
-            Kept::One(idle) => idle.len(),
-            Kept::Unknown | Kept::Two { .. } => 0,
+            Kept::Http1(idle) => idle.len(),
+            Kept::Unknown | Kept::Http2 { .. } => 0,
         }
     }
 
@@ -220,9 +220,9 @@ impl List {
     #[cfg(test)]
     pub(super) fn is_stale(&self) -> bool {
         match &mut *self.kept() {
-            Kept::One(idle) => idle.iter_mut().all(|idle| !idle.line.is_free()),
+            Kept::Http1(idle) => idle.iter_mut().all(|idle| !idle.line.is_free()),
             Kept::Unknown => true,
-            Kept::Two { .. } => false,
+            Kept::Http2 { .. } => false,
         }
     }
 

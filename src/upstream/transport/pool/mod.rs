@@ -35,7 +35,7 @@ use hyper::{
     client::conn::{TrySendError, http1, http2},
     rt::Executor,
 };
-use hyper_util::{client::legacy::connect::Connection, rt::TokioTimer};
+use hyper_util::{client::legacy::connect::Connection as _, rt::TokioTimer};
 use tokio::{
     sync::Notify,
     task::unconstrained,
@@ -63,14 +63,14 @@ const SWEEP: Duration = Duration::from_secs(20);
 /// What is sent.
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
-/// Whether an exchange is expected to stay open.
+/// How an exchange uses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Length {
-    /// Ends with its answer.
-    Short,
-    /// Stays open until somebody closes it. It gets a connection of its own, of HTTP/1.1 where the peer speaks that too: on the
+pub(super) enum Use {
+    /// It ends with its answer, and goes over whichever connection is free.
+    Pooled,
+    /// It stays open until somebody closes it. It gets a connection of its own, of HTTP/1.1 where the peer speaks that too: on the
     /// HTTP/2 connection that calls share it would hold one of the few streams that the peer allows.
-    Long,
+    Dedicated,
 }
 
 /// The connections to one upstream. Clones share them.
@@ -96,9 +96,9 @@ struct Leaving {
 }
 
 /// A connection that a request can go over.
-enum Line {
-    One(One),
-    Two(http2::SendRequest<Full<Bytes>>),
+enum Connection {
+    Http1(Http1),
+    Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Pool {
@@ -134,11 +134,11 @@ impl Pool {
     pub(super) fn send(
         &self,
         mut request: Outgoing,
-        length: Length,
+        usage: Use,
     ) -> impl Future<Output = Result<Response<Arriving>, UpstreamError>> + Send {
         async move {
             // What happens rarely is boxed: what every call holds stays small.
-            if length == Length::Long {
+            if usage == Use::Dedicated {
                 return Box::pin(self.alone(request)).await;
             }
             let here = self.0.lists.here();
@@ -149,7 +149,7 @@ impl Pool {
                     None => Box::pin(self.fresh(here)).await?,
                 };
                 match line {
-                    Line::One(mut line) => {
+                    Connection::Http1(mut line) => {
                         let absolute = relative(&mut request);
                         match line.send(request).await {
                             Ok(response) => {
@@ -171,7 +171,7 @@ impl Pool {
                             },
                         }
                     }
-                    Line::Two(mut line) => {
+                    Connection::Http2(mut line) => {
                         // The body is shared; the headers are what a copy costs.
                         let copy = request.clone();
                         match line.try_send_request(request).await {
@@ -212,7 +212,7 @@ impl Pool {
     }
 
     /// A connection made now, or by somebody else meanwhile; and whether it has been used.
-    async fn fresh(&self, here: Place) -> Result<(Line, bool), UpstreamError> {
+    async fn fresh(&self, here: Place) -> Result<(Connection, bool), UpstreamError> {
         let list = self.0.lists.at(here);
         let speaks_one = || self.0.speaks_one.load(Relaxed);
         if !speaks_one() {
@@ -238,18 +238,18 @@ impl Pool {
     }
 
     /// A connection made now.
-    async fn made(&self, here: Place) -> Result<Line, UpstreamError> {
+    async fn made(&self, here: Place) -> Result<Connection, UpstreamError> {
         let list = self.0.lists.at(here);
         let stream = self.0.dial.any().await?;
         if !stream.connected().is_negotiated_h2() {
             self.0.speaks_one.store(true, Relaxed);
             list.speaks_one();
-            return Ok(Line::One(begin(stream, here).await?));
+            return Ok(Connection::Http1(begin(stream, here).await?));
         }
         let line = self.two(stream).await?;
         self.0.speaks_one.store(false, Relaxed);
         list.speaks_two(line.clone());
-        Ok(Line::Two(line))
+        Ok(Connection::Http2(line))
     }
 
     /// An HTTP/2 connection on a stream just opened. It ends with the last who can send on it, and the last answer on it.
@@ -270,12 +270,12 @@ impl Pool {
         Ok(line)
     }
 
-    fn give_back(&self, line: One) {
+    fn give_back(&self, line: Http1) {
         let list = self.0.lists.at(line.home);
         list.give_back(line, clock::now(), self.most());
     }
 
-    fn leave(&self, body: Incoming, line: One) {
+    fn leave(&self, body: Incoming, line: Http1) {
         let list = self.0.lists.at(line.home);
         list.leave(Ending::of(body, line), self.most());
         let Leaving { any, told } = &*self.0.leaving;
@@ -362,7 +362,7 @@ type Work = http1::Connection<Dialled, Full<Bytes>>;
 
 /// One HTTP/1.1 connection: what requests are given to, and what does the work, while somebody drives it.
 #[derive(Debug)]
-struct One {
+struct Http1 {
     requests: http1::SendRequest<Full<Bytes>>,
     /// Whose I/O it is part of, and so in whose list it is kept.
     home: Place,
@@ -371,18 +371,18 @@ struct One {
 }
 
 /// A connection on a stream just opened.
-async fn begin(stream: Dialled, home: Place) -> Result<One, UpstreamError> {
+async fn begin(stream: Dialled, home: Place) -> Result<Http1, UpstreamError> {
     let (requests, work) = http1::handshake(stream)
         .await
         .map_err(|error| chain(&error))?;
-    Ok(One {
+    Ok(Http1 {
         requests,
         home,
         work: Some(Box::pin(work)),
     })
 }
 
-impl One {
+impl Http1 {
     /// Lets it do what it can; wakes `cx` when it can do more.
     fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(work) = &mut self.work
@@ -450,7 +450,7 @@ pub(super) struct Arriving {
 #[derive(Debug)]
 struct Driven {
     pool: Pool,
-    line: One,
+    line: Http1,
     /// It does not go back by itself.
     withheld: bool,
 }

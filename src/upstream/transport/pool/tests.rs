@@ -111,7 +111,7 @@ async fn taking_an_answer_off_a_connection_that_one_drives_wakes_nobody() {
     let counted = Arc::new(Counted(task, AtomicUsize::new(0)));
     let waker = quiet::around(&Waker::from(Arc::clone(&counted)));
     let request = assemble(Method::POST, &spec.url, HeaderMap::new(), Bytes::new());
-    let mut sending = pin!(pool.send(request, Length::Short));
+    let mut sending = pin!(pool.send(request, Use::Pooled));
     let response = poll_fn(|_| sending.as_mut().poll(&mut Context::from_waker(&waker))).await;
     let mut body = response.unwrap().into_body();
     // What is still on its way comes now; nothing else wakes anybody while this test goes on without a pause.
@@ -395,7 +395,7 @@ async fn a_connection_that_died_unused_costs_the_next_call_nothing() {
     let pool = Pool::new(dial(&spec), &tasks);
     for id in 1..20 {
         let call = assemble(Method::POST, &spec.url, HeaderMap::new(), Bytes::new());
-        let mut response = pool.send(call, Length::Short).await.unwrap();
+        let mut response = pool.send(call, Use::Pooled).await.unwrap();
         let body = whole(
             response.body_mut(),
             32 << 20,
@@ -546,7 +546,7 @@ async fn a_connection_that_brought_garbage_is_not_used_again() {
 /// Sends one request over `pool` from wherever it is called.
 pub(super) async fn sent(pool: &Pool, url: &Uri) -> Response<Arriving> {
     let request = assemble(Method::POST, url, HeaderMap::new(), Bytes::new());
-    pool.send(request, Length::Short).await.unwrap()
+    pool.send(request, Use::Pooled).await.unwrap()
 }
 
 /// Reads an answer to its end, wherever it is called.

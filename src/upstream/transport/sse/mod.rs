@@ -30,7 +30,7 @@ use super::{
     http::{Content, assemble, configured, inspect},
     mux::{Inbox, LastWord, Mux},
     owes::Owes,
-    pool::{Length, Pool},
+    pool::{Pool, Use},
     refused::{admitted, retry_after},
 };
 use crate::{
@@ -90,7 +90,7 @@ impl Sse {
             let mut get = headers.clone();
             get.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
             let request = assemble(Method::GET, &spec.url, get, Bytes::new());
-            let (head, kind, body) = inspect(pool.send(request, Length::Long).await?)?;
+            let (head, kind, body) = inspect(pool.send(request, Use::Dedicated).await?)?;
             match (head.status.is_success(), kind) {
                 (true, Content::Events) => {}
                 (true, _) => {
@@ -195,7 +195,7 @@ impl Post {
             self.headers.insert(AUTHORIZATION, token.clone());
         }
         let request = assemble(Method::POST, &self.url, self.headers, out.frame);
-        let response = admitted(self.pool.send(request, Length::Short).await?)?;
+        let response = admitted(self.pool.send(request, Use::Pooled).await?)?;
         let status: StatusCode = response.status();
         let retry_after = retry_after(status, response.headers());
         // A word like `Accepted` is read, so that the connection serves again; more is not waited for.

@@ -16,7 +16,7 @@ use bytes::Buf as _;
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::One;
+use super::Http1;
 use crate::tasks::clock;
 
 /// How often ends are looked for that nobody has come across, and how late one that is still missing then may be.
@@ -28,7 +28,7 @@ const MOST: usize = 8 << 10;
 #[derive(Debug)]
 pub(super) struct Ending {
     body: Incoming,
-    line: One,
+    line: Http1,
     /// How many bytes may still come.
     left: usize,
     since: Instant,
@@ -37,7 +37,7 @@ pub(super) struct Ending {
 /// How far it is.
 pub(super) enum End {
     /// It is there, and the connection is free; when it was left.
-    Reached(One, Instant),
+    Reached(Http1, Instant),
     /// It may still come.
     Awaited(Ending),
     /// The connection serves nobody.
@@ -46,7 +46,7 @@ pub(super) enum End {
 
 impl Ending {
     /// From now on nobody wants more of this body.
-    pub(super) fn of(body: Incoming, line: One) -> Self {
+    pub(super) fn of(body: Incoming, line: Http1) -> Self {
         Self {
             body,
             line,

@@ -111,7 +111,7 @@ async fn call(http: &Http) {
 }
 
 /// A body of which nobody wants more, and its connection.
-async fn unfinished(pool: &Pool, late: &Late) -> (Incoming, One) {
+async fn unfinished(pool: &Pool, late: &Late) -> (Incoming, Http1) {
     let mut body = sent(pool, &late.spec().url).await.into_body();
     assert!(body.piece().await.unwrap().is_some());
     (body.body, body.driven.unwrap().line)
