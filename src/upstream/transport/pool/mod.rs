@@ -12,6 +12,8 @@
 mod ending;
 mod list;
 #[cfg(test)]
+mod shared;
+#[cfg(test)]
 mod tests;
 
 use std::{
