@@ -386,6 +386,7 @@ mod tests {
                 id: "c".into(),
                 secret: None,
                 method: None,
+                registered: false,
             },
             verifier: random().into(),
             redirect: "https://usher.example/connect/callback".into(),

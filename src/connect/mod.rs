@@ -83,8 +83,14 @@ struct Shared {
     tasks: Tasks,
 }
 
-/// Where people log in to one upstream, and when that was found out. Held while it is looked for, so that it is looked for once.
-type Found = tokio::sync::Mutex<Option<(Instant, Arc<Login>)>>;
+/// Where people log in to one upstream. Held while it is looked for, so that it is looked for once.
+type Found = tokio::sync::Mutex<Option<Discovered>>;
+
+/// What came of looking for it last, and when.
+struct Discovered {
+    login: Result<Arc<Login>, DiscoverError>,
+    at: Instant,
+}
 
 /// Where we register: an issuer, and a redirect URI of ours.
 type Place = (String, String);
@@ -184,6 +190,17 @@ impl ConnectError {
             | Self::Stopping
             | Self::Panicked => false,
         }
+    }
+}
+
+impl Discovered {
+    /// Whether it is still the answer.
+    fn counts(&self) -> bool {
+        let life = match self.login {
+            Ok(_) => KNOWN_FOR,
+            Err(_) => AGAIN,
+        };
+        self.at.elapsed() < life
     }
 }
 
@@ -419,10 +436,14 @@ impl Connections {
     ) -> Result<Option<Result<(), NotTold>>, ConnectError> {
         self.shared.flows.settle(account);
         self.shared.wants.forget(account);
-        let Some(grant) = self.shared.grants.remove(account)? else {
-            return Ok(None);
-        };
-        Ok(Some(self.take_back(account, &grant).await))
+        let whose = account.clone();
+        let removed = self
+            .on_disk(move |shared| shared.grants.remove(&whose))
+            .await??;
+        match removed {
+            Some(grant) => Ok(Some(self.take_back(account, &grant).await)),
+            None => Ok(None),
+        }
     }
 
     async fn take_back(&self, account: &Account, grant: &Grant) -> Result<(), NotTold> {
@@ -454,22 +475,43 @@ impl Connections {
             .ok_or(ConnectError::NoPage)
     }
 
-    /// Where people log in to this upstream.
+    /// Does what may wait for a disk, or for another process that holds the store, where no other task waits behind it.
+    ///
+    /// # Errors
+    /// [`ConnectError::Panicked`].
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> T + Send + 'static,
+    ) -> Result<T, ConnectError> {
+        let this = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&this.shared)).await;
+        done.map_err(|_| ConnectError::Panicked)
+    }
+
+    /// Where people log in to this upstream. That it could not be found out is the answer for [`AGAIN`]: whoever waited for that
+    /// does not each wait for the next attempt.
     async fn login(&self, upstream: &UpstreamId) -> Result<Arc<Login>, ConnectError> {
         let account = self.account(upstream)?;
         let known = self.shared.logins.get(upstream);
         let mut known = known.ok_or(ConnectError::Unknown)?.lock().await;
-        if let Some((at, login)) = &*known
-            && at.elapsed() < KNOWN_FOR
+        if let Some(known) = &*known
+            && known.counts()
         {
-            return Ok(Arc::clone(login));
+            return known.login.clone().map_err(Into::into);
         }
-        let login = Arc::new(discover::login(account, &self.shared.fetcher).await?);
-        *known = Some((Instant::now(), Arc::clone(&login)));
-        Ok(login)
+        let found = discover::login(account, &self.shared.fetcher).await;
+        let login = found.map(Arc::new);
+        *known = Some(Discovered {
+            login: login.clone(),
+            at: Instant::now(),
+        });
+        login.map_err(Into::into)
     }
 
     /// Who we are at `server`; `may_ask` says whether we may register to become somebody.
+    ///
+    /// # Errors
+    /// [`RegisterError::Unregistered`] where we would have to, and may not.
     async fn client(
         &self,
         upstream: &UpstreamId,
@@ -477,43 +519,61 @@ impl Connections {
         may_ask: bool,
     ) -> Result<Client, ConnectError> {
         let account = self.account(upstream)?;
-        let base = self.base().unwrap_or_default();
-        match register::way(&account.client, server, base)? {
+        let base = self.base();
+        let known_base = base.as_ref().copied().unwrap_or_default();
+        match register::way(&account.client, server, known_base)? {
             register::Way::Known(client) => return Ok(client),
             register::Way::Document => {
                 return Ok(Client {
-                    id: format!("{base}{DOCUMENT}"),
+                    id: format!("{known_base}{DOCUMENT}"),
                     secret: None,
                     method: None,
+                    registered: false,
                 });
             }
             register::Way::Ask => {}
         }
-        let redirect = format!("{base}{CALLBACK}");
+        // Without an address of ours nobody can say whether we are registered.
+        let redirect = format!("{}{CALLBACK}", base?);
         let place = (server.issuer.clone(), redirect.clone());
-        if let Some(client) = self.registered(&place) {
+        if let Some(client) = self.registered(&place).await? {
             return Ok(client);
         }
         if !may_ask {
-            return Err(RegisterError::NotOffered.into());
+            return Err(RegisterError::Unregistered.into());
         }
         let turn = self.registering(&place);
         let _one = turn.lock().await;
         // Somebody else may have been first.
-        if let Some(client) = self.registered(&place) {
+        if let Some(client) = self.registered(&place).await? {
             return Ok(client);
         }
         let (client, text) = register::ask(server, &redirect, &self.shared.fetcher).await?;
-        if let Some(store) = self.shared.grants.store() {
-            store.put(&client_key(&place), &text)?;
-        }
+        let (key, kept) = (client_key(&place), text.clone());
+        let store =
+            move |shared: &Shared| shared.grants.store().map(|store| store.put(&key, &kept));
+        self.on_disk(store).await?.transpose()?;
         self.clients().insert(place, text);
         Ok(client)
     }
 
-    fn registered(&self, place: &Place) -> Option<Client> {
-        let clients = self.clients();
-        register::kept(clients.get(place)?, unix_seconds())
+    /// The registration that is kept for this place. Another process that shares the store may have made it.
+    async fn registered(&self, place: &Place) -> Result<Option<Client>, ConnectError> {
+        let known = |text: &Zeroizing<Vec<u8>>| register::kept(text, unix_seconds());
+        if let Some(client) = self.clients().get(place).and_then(known) {
+            return Ok(Some(client));
+        }
+        let key = client_key(place);
+        let find = move |shared: &Shared| shared.grants.store().map(|store| store.find(&key));
+        let found = self.on_disk(find).await?.transpose()?.flatten();
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        let client = known(&found.plain);
+        if client.is_some() {
+            self.clients().insert(place.clone(), found.plain);
+        }
+        Ok(client)
     }
 
     /// What is held while we register there: one server that does not answer keeps nobody from another.
@@ -529,14 +589,20 @@ impl Connections {
         turn
     }
 
-    /// The server does not know us any more: the next login registers again.
-    fn forget_client(&self, server: &Server) {
+    /// The server does not know this client of ours any more: the next login registers again.
+    async fn forget_client(&self, server: &Server, client: &Client) {
         let Ok(base) = self.base() else { return };
         let place = (server.issuer.clone(), format!("{base}{CALLBACK}"));
-        if self.clients().remove(&place).is_some()
-            && let Some(store) = self.shared.grants.store()
-            && let Err(error) = store.remove(&client_key(&place))
-        {
+        self.clients()
+            .retain(|known, text| *known != place || !register::is_of(text, &client.id));
+        let (key, id) = (client_key(&place), client.id.clone());
+        // Somebody may have registered again meanwhile.
+        let remove = move |shared: &Shared| {
+            let store = shared.grants.store()?;
+            Some(store.remove_known(&key, |kept| register::is_of(kept, &id)))
+        };
+        let removed = self.on_disk(remove).await;
+        if let Err(error) = removed.and_then(|removed| Ok(removed.transpose()?)) {
             tracing::warn!(%error, "a registration could not be removed");
         }
     }
@@ -561,7 +627,6 @@ fn client_key(place: &Place) -> Key {
     }
 }
 
-/// Whose account it is, in a word.
 impl Account {
     /// The account of `principal` at `upstream`.
     pub fn of(upstream: &UpstreamId, principal: &Principal) -> Self {

@@ -258,12 +258,10 @@ impl Connections {
         let resource = leaving.login.resource.clone();
         fields.extend(resource.as_deref().map(|resource| ("resource", resource)));
         let tokens = token::ask(server, &leaving.client, &fields, &self.shared.fetcher).await;
-        let tokens = tokens.map_err(|error| {
-            if error == TokenError::InvalidClient {
-                self.forget_client(server);
-            }
-            Refusal::Failed(error.into())
-        })?;
+        if leaving.client.registered && matches!(tokens, Err(TokenError::InvalidClient)) {
+            self.forget_client(server, &leaving.client).await;
+        }
+        let tokens = tokens.map_err(ConnectError::from)?;
         let account = shown.account;
         let now = unix_seconds();
         // The logins of an account are told apart by it.

@@ -25,6 +25,11 @@ pub enum RegisterError {
         "the authorization server registers no clients; register one there and configure its `client_id`"
     )]
     NotOffered,
+    /// There is no registration of ours under this redirect URI, or its secret has ended; the next login makes one.
+    #[error(
+        "this gateway has no registration at the authorization server, or not under the address that it has now"
+    )]
+    Unregistered,
     /// Documents need an address that the server can reach.
     #[error("the authorization server takes no client id metadata document of this gateway")]
     NoDocument,
@@ -70,6 +75,7 @@ pub(super) fn way(client: &ClientSpec, server: &Server, base: &str) -> Result<Wa
                 id: id.clone(),
                 secret: secret.clone(),
                 method: None,
+                registered: false,
             }));
         }
         ClientSpec::Registered(registration) => *registration,
@@ -156,10 +162,16 @@ pub(super) fn kept(text: &[u8], now: u64) -> Option<Client> {
     (kept.until == 0 || kept.until > now).then(|| client(kept))
 }
 
+/// Whether a text that was kept is of the client with this id.
+pub(super) fn is_of(text: &[u8], id: &str) -> bool {
+    serde_json::from_slice::<Kept>(text).is_ok_and(|kept| kept.id == id)
+}
+
 fn client(kept: Kept) -> Client {
     Client {
         id: kept.id,
         secret: kept.secret.map(SecretString::from),
         method: kept.method,
+        registered: true,
     }
 }

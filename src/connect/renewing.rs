@@ -20,7 +20,7 @@ use secrecy::SecretString;
 use tokio::time::Instant;
 
 use super::{
-    Account, ConnectError, Connections, Grant,
+    Account, ConnectError, Connections, Grant, RegisterError,
     discover::Login,
     store::StoreError,
     token::{self, Client, TokenError, Tokens},
@@ -153,21 +153,36 @@ impl Connections {
             other => return Ok(other),
         };
         let Some(refresh) = &current.refresh else {
-            return self.ended(account, &current);
+            return self.ended(account, &current).await;
         };
         let login = self.login(&account.upstream).await?;
         // What one server gave is shown to no other.
         if login.server.issuer != current.issuer {
-            return self.ended(account, &current);
+            return self.ended(account, &current).await;
         }
-        let client = self.client(&account.upstream, &login.server, false).await?;
+        let client = match self.client(&account.upstream, &login.server, false).await {
+            Ok(client) => client,
+            // A refresh token is good for the client alone that it was given to, and that one is gone.
+            Err(ConnectError::Register(RegisterError::Unregistered)) => {
+                return self.ended(account, &current).await;
+            }
+            Err(error) => return Err(error),
+        };
         let tokens = refreshed(&login, &client, &current, refresh, &self.shared.fetcher).await;
         let tokens = match tokens {
             Ok(tokens) => tokens,
-            Err(TokenError::InvalidGrant) => return self.ended(account, &current),
-            Err(TokenError::InvalidClient) => {
-                self.forget_client(&login.server);
-                return self.ended(account, &current);
+            Err(TokenError::InvalidGrant) => return self.ended(account, &current).await,
+            Err(TokenError::InvalidClient) if client.registered => {
+                self.forget_client(&login.server, &client).await;
+                return self.ended(account, &current).await;
+            }
+            Err(error @ TokenError::InvalidClient) => {
+                // Whoever configured it can mend it, and then the grant is as good as before.
+                tracing::error!(
+                    upstream = %account.upstream,
+                    "the authorization server does not take the client of the configuration: see its `client_id` and `client_secret`"
+                );
+                return Err(error.into());
             }
             Err(error) => return Err(error.into()),
         };
@@ -191,21 +206,23 @@ impl Connections {
 
     /// Another process may have renewed it, and the server takes a refresh token once.
     async fn look_at(&self, account: &Account) {
-        let (this, account) = (self.clone(), account.clone());
-        let look = move || this.shared.grants.look_at(&account, &this.shared.spec);
+        let account = account.clone();
+        let look = self.on_disk(move |shared| shared.grants.look_at(&account, &shared.spec));
         // One that panics has changed nothing.
-        drop(tokio::task::spawn_blocking(look).await);
+        drop(look.await);
     }
 
     /// Nothing follows this grant: somebody has to log in again, unless another one has taken its place meanwhile.
-    pub(super) fn ended(&self, account: &Account, used: &Arc<Grant>) -> Renewed {
+    async fn ended(&self, account: &Account, used: &Arc<Grant>) -> Renewed {
         // What the upstream wants may be something else by now: the next login looks again.
         if let Some(known) = self.shared.logins.get(&account.upstream)
             && let Ok(mut known) = known.try_lock()
         {
             *known = None;
         }
-        let instead = self.shared.grants.end(account, used)?;
+        let (whose, over) = (account.clone(), Arc::clone(used));
+        let end = self.on_disk(move |shared| shared.grants.end(&whose, &over));
+        let instead = end.await??;
         if instead.is_none() {
             tracing::info!(upstream = %account.upstream, "a connection has ended; its principal has to log in again");
         }
@@ -272,14 +289,212 @@ async fn refreshed(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use nix::fcntl::{Flock, FlockArg};
+
     use super::*;
     use crate::{
         connect::{
-            accounts::tests::{ana, spec},
+            CALLBACK, Discovered, Place,
+            accounts::{
+                Grants,
+                tests::{ana, spec},
+            },
+            client_key,
+            discover::{DiscoverError, Server},
             grant::tests::a_grant,
+            register,
+            spec::{ClientSpec, Registration, ServerSpec},
+        },
+        fetch::{
+            Address,
+            answering::{Answering, answer},
         },
         tasks::Tasks,
     };
+
+    const BASE: &str = "http://127.0.0.1:8808";
+    /// What is kept of a registration.
+    const KEPT: &[u8] = br#"{"id":"registered","secret":null,"method":null,"until":0}"#;
+
+    fn place() -> Place {
+        (a_grant("").issuer, format!("{BASE}{CALLBACK}"))
+    }
+
+    /// Connections of this client, with a grant of Ana's that has ended, whose server takes refresh tokens at `token`.
+    fn connections(directory: &Path, client: ClientSpec, token: &str) -> (Connections, Tasks) {
+        let mut spec = spec(directory, "https://mcp.example/mcp");
+        for account in spec.accounts.values_mut() {
+            account.client = client.clone();
+            account.server = ServerSpec::Given {
+                authorize_url: "https://login.example/authorize".into(),
+                token_url: token.into(),
+            };
+        }
+        let (fetcher, tasks) = (Fetcher::new(None).unwrap(), Tasks::new());
+        let connections = Connections::open(spec, fetcher, &tasks).unwrap();
+        let grants = &connections.shared.grants;
+        grants.put(&ana(), a_grant("at-1"), || ()).unwrap();
+        let at = |address: &str| Address::configured(address, true).unwrap();
+        let server = Server {
+            issuer: a_grant("").issuer,
+            authorize: at("https://login.example/authorize"),
+            token: at(token),
+            register: Some(at("https://login.example/register")),
+            revoke: None,
+            names_itself: false,
+            takes_documents: false,
+            methods: Vec::new(),
+            offline: false,
+        };
+        let login = Login {
+            server,
+            resource: None,
+            scopes: Vec::new(),
+        };
+        let found = &connections.shared.logins[&ana().upstream];
+        *found.try_lock().unwrap() = Some(Discovered {
+            login: Ok(Arc::new(login)),
+            at: Instant::now(),
+        });
+        (connections, tasks)
+    }
+
+    fn dynamic() -> ClientSpec {
+        ClientSpec::Registered(Registration::Dynamic)
+    }
+
+    const NOWHERE: &str = "https://login.example/token";
+
+    #[tokio::test]
+    async fn a_grant_whose_registration_is_gone_ends_and_its_principal_logs_in_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let (connections, tasks) = connections(directory.path(), dynamic(), NOWHERE);
+        // Without an address nobody knows under which one it was.
+        let told = connections.grant(&ana()).await.unwrap_err();
+        assert!(matches!(told, ConnectError::NoPage), "{told}");
+        assert!(connections.current(&ana()).is_some());
+        connections.reached_at(BASE.into());
+        let slot = connections.shared.grants.slot(&ana()).unwrap();
+        *slot.renewing() = Renewal::default();
+        assert!(connections.grant(&ana()).await.unwrap().is_none());
+        assert!(connections.current(&ana()).is_none());
+        let store = connections.shared.grants.store().unwrap();
+        assert_eq!(store.read().unwrap().records.len(), 0);
+        tasks.stop();
+    }
+
+    #[tokio::test]
+    async fn a_registration_that_another_process_made_is_ours_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let (connections, tasks) = connections(directory.path(), dynamic(), NOWHERE);
+        connections.reached_at(BASE.into());
+        let (other, _) = Grants::open(&connections.shared.spec).unwrap();
+        let (upstream, store) = (ana().upstream, other.store().unwrap());
+        let login = connections.login(&upstream).await.unwrap();
+        let client = || connections.client(&upstream, &login.server, false);
+        let none = client().await.unwrap_err();
+        let unregistered = ConnectError::Register(RegisterError::Unregistered);
+        assert_eq!(none.to_string(), unregistered.to_string());
+        store.put(&client_key(&place()), KEPT).unwrap();
+        let ours = client().await.unwrap();
+        assert!(ours.registered && ours.id == "registered");
+        // Another one in its place is not forgotten with it.
+        let later = br#"{"id":"later","secret":null,"method":null,"until":0}"#;
+        store.put(&client_key(&place()), later).unwrap();
+        connections.forget_client(&login.server, &ours).await;
+        assert_eq!(client().await.unwrap().id, "later");
+        tasks.stop();
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_know_us_ends_grants_of_a_client_that_we_registered_and_no_others()
+     {
+        let refusal = answer(401, r#"{"error":"invalid_client"}"#);
+        let server = Answering::with(refusal).await;
+        let token = format!("http://{}/token", server.at);
+        let given = ClientSpec::Given {
+            id: "c".into(),
+            secret: None,
+        };
+        for (client, ends) in [(given, false), (dynamic(), true)] {
+            let directory = tempfile::tempdir().unwrap();
+            let (connections, tasks) = connections(directory.path(), client, &token);
+            connections.reached_at(BASE.into());
+            let kept = KEPT.to_vec().into();
+            connections.clients().insert(place(), kept);
+            let told = connections.grant(&ana()).await;
+            let refused = ConnectError::Token(TokenError::InvalidClient).to_string();
+            let told = told.map(|grant| grant.is_some());
+            let told = told.map_err(|error| error.to_string());
+            assert_eq!(told, if ends { Ok(false) } else { Err(refused) });
+            assert_eq!(connections.current(&ana()).is_none(), ends);
+            assert_eq!(connections.clients().is_empty(), ends);
+            tasks.stop();
+        }
+    }
+
+    /// Another process holds the store: whoever waits for it holds up nobody else on the same thread.
+    #[tokio::test]
+    async fn nothing_that_waits_for_the_store_holds_up_a_thread_that_serves() {
+        let directory = tempfile::tempdir().unwrap();
+        let (connections, tasks) = connections(directory.path(), dynamic(), NOWHERE);
+        connections.reached_at(BASE.into());
+        let used = connections.current(&ana()).unwrap();
+        let login = connections.login(&ana().upstream).await.unwrap();
+        let client = register::kept(KEPT, 0).unwrap();
+        let lock = directory.path().join("store/.lock");
+        let lock = std::fs::File::open(lock).unwrap();
+        let held = Flock::lock(lock, FlockArg::LockExclusive).unwrap();
+        let mut forgets = std::pin::pin!(connections.forget_client(&login.server, &client));
+        let account = ana();
+        let mut ends = std::pin::pin!(connections.ended(&account, &used));
+        let mut revokes = std::pin::pin!(connections.revoke(&account));
+        assert!(futures_util::poll!(&mut forgets).is_pending());
+        assert!(futures_util::poll!(&mut ends).is_pending());
+        assert!(futures_util::poll!(&mut revokes).is_pending());
+        drop(held);
+        forgets.await;
+        assert!(ends.await.unwrap().is_none());
+        drop(revokes.await.unwrap());
+        tasks.stop();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn that_nobody_knows_where_to_log_in_is_the_answer_for_a_while() {
+        let directory = tempfile::tempdir().unwrap();
+        let (connections, tasks) = connections(directory.path(), dynamic(), NOWHERE);
+        let (upstream, found) = (ana().upstream, &connections.shared.logins);
+        let fault = DiscoverError::Unfit("on purpose");
+        *found[&upstream].try_lock().unwrap() = Some(Discovered {
+            login: Err(fault.clone()),
+            at: Instant::now(),
+        });
+        let told = connections.login(&upstream).await.unwrap_err();
+        assert_eq!(told.to_string(), fault.to_string());
+        tokio::time::advance(AGAIN).await;
+        // Looked for again, where nothing has to be fetched for it.
+        assert!(connections.login(&upstream).await.is_ok());
+        tasks.stop();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn that_a_login_was_not_found_is_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spec = spec(directory.path(), "https://mcp.example/mcp");
+        for account in spec.accounts.values_mut() {
+            account.server = ServerSpec::Issuer("no address".into());
+        }
+        let (fetcher, tasks) = (Fetcher::new(None).unwrap(), Tasks::new());
+        let connections = Connections::open(spec, fetcher, &tasks).unwrap();
+        let upstream = ana().upstream;
+        let told = connections.login(&upstream).await.unwrap_err();
+        let known = connections.shared.logins[&upstream].lock().await;
+        let known = known.as_ref().unwrap().login.as_ref().unwrap_err();
+        assert_eq!(told.to_string(), known.to_string());
+        tasks.stop();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_failure_is_the_answer_for_a_while_and_then_all_wait_for_one_renewal() {

@@ -21,6 +21,8 @@ pub(super) struct Client {
     pub(super) secret: Option<SecretString>,
     /// How it is shown, where the registration says.
     pub(super) method: Option<String>,
+    /// Whether we registered it ourselves, and can register another.
+    pub(super) registered: bool,
 }
 
 /// What was given.
@@ -288,6 +290,7 @@ mod tests {
             id: "a:b c".into(),
             secret: Some("s&t".into()),
             method: method.map(Into::into),
+            registered: false,
         };
         let known = |methods: &[&str]| methods.iter().map(|&one| one.into()).collect::<Vec<_>>();
         let form = known(&["client_secret_post", "none"]);
