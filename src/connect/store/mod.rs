@@ -1,7 +1,8 @@
 //! The store: records sealed one by one, in memory or in a directory of files.
 //!
 //! Guarantees: nothing is on disk but sealed text, not even whose it is; a file opens only under its own name and with one of
-//! our keys; each is written whole or not at all, mode 0600; what a revocation removed is not brought back by a refresh that
+//! our keys; each is written whole or not at all, mode 0600; what is in its place is kept, and a disk that does not say that it outlives
+//! a failure of the machine is told of; what a revocation removed is not brought back by a refresh that
 //! was under way, and what somebody else has written meanwhile is neither replaced nor removed by it; two processes may use one
 //! directory. Bound: 10,000 records; then no new one is taken. Deliberately absent:
 //! what the records mean.
@@ -105,6 +106,8 @@ pub struct Store {
     sealers: Vec<Sealer>,
     /// Makes names of unfinished files differ.
     next: AtomicU64,
+    /// Has a directory itself survive a failure of the machine: [`sync`], or what a test says.
+    sync: fn(&Path) -> io::Result<()>,
 }
 
 /// When a directory was last changed: differs after every change but a file's own contents.
@@ -142,9 +145,23 @@ impl Store {
                 .collect(),
             directory,
             next: AtomicU64::new(0),
+            sync,
         };
-        drop(store.lock()?);
+        let lock = store.lock()?;
+        store.remove_unfinished(&lock);
+        drop(lock);
         Ok(store)
+    }
+
+    /// Removes what processes left that ended while they wrote. Nobody writes while the lock is held.
+    fn remove_unfinished(&self, _lock: &Flock<File>) {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten();
+        for entry in entries.flatten() {
+            if entry.file_name().to_str().is_some_and(is_unfinished) {
+                // One that stays is in nobody's way.
+                drop(fs::remove_file(entry.path()));
+            }
+        }
     }
 
     /// What the directory holds.
@@ -262,7 +279,7 @@ impl Store {
         let path = self.directory.join(name);
         match fs::remove_file(&path) {
             Ok(()) => {
-                self.sync()?;
+                (self.sync)(&self.directory).map_err(|cause| self.failed(cause))?;
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -282,7 +299,7 @@ impl Store {
         };
         let sealed = sealer.seal(Purpose::Connection, &[name.as_bytes()], &text);
         let count = self.next.fetch_add(1, Ordering::Relaxed);
-        let unfinished = format!(".{}-{count}", std::process::id());
+        let unfinished = unfinished(std::process::id(), count);
         let unfinished = self.directory.join(unfinished);
         let written = (|| {
             let mut file = OpenOptions::new()
@@ -300,7 +317,11 @@ impl Store {
             drop(fs::remove_file(&unfinished));
             return Err(self.failed(cause));
         }
-        self.sync()
+        // From here on everybody finds it, so it would be untrue that it is not kept.
+        if let Err(error) = (self.sync)(&self.directory) {
+            tracing::warn!(%error, "what was written to the connection store may not outlive a failure of the machine");
+        }
+        Ok(())
     }
 
     /// The record in a file; `None` where it does not open.
@@ -360,13 +381,6 @@ impl Store {
         locked.map_err(|cause| StoreError::File { path, cause })
     }
 
-    /// Has the directory itself survive a crash.
-    fn sync(&self) -> Result<(), StoreError> {
-        File::open(&self.directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(|cause| self.failed(cause))
-    }
-
     fn file_failed(&self, name: &str, cause: io::Error) -> StoreError {
         StoreError::File {
             path: self.directory.join(name),
@@ -406,6 +420,24 @@ fn names(entries: impl Iterator<Item = io::Result<OsString>>) -> (Vec<String>, u
     }
     names.sort_unstable();
     (names, unread)
+}
+
+/// Has a directory itself survive a failure of the machine.
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// The name of a file while it is written.
+fn unfinished(process: u32, count: u64) -> String {
+    format!(".{process}-{count}")
+}
+
+/// Whether [`unfinished`] made this name.
+fn is_unfinished(name: &str) -> bool {
+    let parts = name.strip_prefix('.').and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(process, count)| {
+        process.parse::<u32>().is_ok() && count.parse::<u64>().is_ok()
+    })
 }
 
 /// A file's name: tells nothing of whose it is but to those who can guess it.

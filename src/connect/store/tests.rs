@@ -208,3 +208,34 @@ fn a_directory_that_others_may_look_into_is_refused() {
     fs::set_permissions(&spec.directory, fs::Permissions::from_mode(0o750)).unwrap();
     assert!(matches!(Store::open(&spec), Err(StoreError::Open(_))));
 }
+
+#[test]
+fn what_a_process_left_unfinished_is_removed_when_the_store_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = spec(directory.path(), &[NEW]);
+    let store = Store::open(&spec).unwrap();
+    store.put(&key("ana"), b"1").unwrap();
+    let files = [unfinished(7, 0), ".keep-me".into(), ".1-x".into()];
+    for name in &files {
+        fs::write(store.directory().join(name), "half").unwrap();
+    }
+    let again = Store::open(&spec).unwrap();
+    let are_there = files.map(|name| again.directory().join(name).exists());
+    assert_eq!(are_there, [false, true, true]);
+    assert_eq!(whose(&again), HashSet::from(["ana".to_owned()]));
+}
+
+#[test]
+fn what_is_in_its_place_is_kept_though_nobody_knows_whether_it_outlives_a_failure_of_the_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    store.sync = |_| Err(io::Error::other("on purpose"));
+    store.put(&key("ana"), b"1").unwrap();
+    let change = store.replace(&key("ana"), |known| known == b"1", b"2");
+    assert!(matches!(change, Ok(Change::Made)));
+    let found = store.find(&key("ana")).unwrap().unwrap();
+    assert_eq!(found.plain.as_slice(), b"2");
+    // That something is gone for good is what whoever removes it has to know.
+    assert!(store.remove(&key("ana")).is_err());
+    assert!(store.find(&key("ana")).unwrap().is_none());
+}
