@@ -6,7 +6,7 @@
 //! agree, which the person decides who is shown all of it.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -42,18 +42,24 @@ impl Wants {
     fn note(&self, account: &Account, since: u64, lacking: &[Arc<str>]) -> bool {
         let mut all = self.all();
         if !all.contains_key(account) && all.len() >= ACCOUNTS {
-            return false;
+            // What was asked for already may be asked for once more; what was not is waited for.
+            all.retain(|_, wanted| wanted.is_open());
+            if all.len() >= ACCOUNTS {
+                return false;
+            }
         }
         let wanted = all.entry(account.clone()).or_default();
         wanted.found = since;
-        let known = wanted.scopes.len();
-        if known + lacking.len() > EACH {
+        let unknown = lacking
+            .iter()
+            .filter(|scope| !wanted.scopes.contains_key(*scope));
+        let unknown: BTreeSet<_> = unknown.cloned().collect();
+        if unknown.is_empty() || wanted.scopes.len() + unknown.len() > EACH {
             return false;
         }
-        for scope in lacking {
-            wanted.scopes.entry(Arc::clone(scope)).or_default();
-        }
-        wanted.scopes.len() > known
+        let unknown = unknown.into_iter().map(|scope| (scope, false));
+        wanted.scopes.extend(unknown);
+        true
     }
 
     /// Whether somebody has to log in for what is wanted of this account beyond what the login of `since` was granted.
@@ -179,8 +185,32 @@ mod tests {
         let many: Vec<Arc<str>> = (0..EACH).map(|n| format!("s{n}").into()).collect();
         assert!(!wants.note(&of("ana"), 1, &many));
         assert!(wants.note(&of("bob"), 1, &many));
+        let known = scopes(&["write", "admin"]);
+        let with_known = [&known[..], &many[known.len()..]].concat();
+        assert!(
+            wants.note(&of("ana"), 1, &with_known),
+            "as many as there may be"
+        );
+        assert!(!wants.note(&of("ana"), 1, &with_known));
+        assert!(!wants.note(&of("ana"), 1, &many));
         wants.forget(&of("ana"));
         assert_eq!(beside("notes", "ana"), usual);
+    }
+
+    #[test]
+    fn accounts_that_were_asked_make_room_for_others_and_those_that_were_not_do_not() {
+        let wants = Wants::default();
+        let of = |number: usize| Account {
+            principal: Principal::new(number.to_string()),
+            ..accounts::tests::ana()
+        };
+        let note = |number| wants.note(&of(number), 1, &["write".into()]);
+        assert!((0..ACCOUNTS).all(note));
+        assert!(!note(ACCOUNTS));
+        wants.met(&of(0), &["write".to_owned()]);
+        assert!(note(ACCOUNTS));
+        assert!(wants.are_open(&of(1), 1) && !wants.are_open(&of(0), 1));
+        assert!(!note(ACCOUNTS + 1));
     }
 
     /// What somebody was asked for is fixed when they leave for the page on which they agree.
