@@ -1,6 +1,7 @@
 //! The look-out: sees what another process did to the store (SECURITY 10).
 //!
-//! Guarantees: the store is read within a second of each change of its directory; what cannot be read of it is read again until
+//! Guarantees: the store is read within a second of each change of its directory, and once more a second later, since the time of
+//! a change is no finer than a tick of the system's clock; what cannot be read of it is read again until
 //! it can be, the less often the longer that lasts, but twice a minute; each state is told once. Deliberately absent: what
 //! becomes of what is read, which `accounts` says.
 
@@ -20,6 +21,8 @@ const PAUSE: Duration = Duration::from_secs(30);
 struct Lookout {
     /// When its directory had been changed last as it was read.
     seen: Option<Stamp>,
+    /// Whether that was seen for the first time then: what was changed in the same tick right after shows in no stamp.
+    is_new: bool,
     failing: Option<Failing>,
 }
 
@@ -65,12 +68,13 @@ impl Lookout {
             Some(failing) => now >= failing.until,
             None => stamp.is_none(),
         };
-        again || stamp != self.seen
+        again || self.is_new || stamp != self.seen
     }
 
     /// Takes note of why the store could not be read at `now`, if it could not; tells of it where that is another thing than
     /// before.
     fn learn(&mut self, stamp: Option<Stamp>, now: Instant, why: Option<String>) {
+        self.is_new = stamp != self.seen;
         self.seen = stamp;
         let before = self.failing.take();
         let Some(why) = why else {
@@ -110,6 +114,20 @@ mod tests {
         tasks::Tasks,
     };
 
+    #[test]
+    fn what_changes_in_the_same_tick_in_which_the_store_was_read_is_read_at_the_next_look() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        let (first, now) = (grants.store().unwrap().stamp(), Instant::now());
+        let mut lookout = Lookout::default();
+        assert!(lookout.is_due(first, now));
+        lookout.learn(first, now, None);
+        assert!(lookout.is_due(first, now), "once more");
+        lookout.learn(first, now, None);
+        assert!(!lookout.is_due(first, now));
+    }
+
     // SECURITY REL-9
     #[tokio::test(start_paused = true)]
     async fn what_stays_unreadable_is_read_ever_less_often_but_at_once_when_something_changes() {
@@ -137,16 +155,16 @@ mod tests {
             ..ana()
         };
         grants.put(&ben, a_grant("at-2"), || ()).unwrap();
-        passes(2).await;
+        passes(3).await;
         assert!(connections.current(&ben).is_some() && connections.current(&ana()).is_none());
-        assert_eq!(readings(), first + 1);
+        assert_eq!(readings(), first + 2);
         fs::remove_dir(&elsewhere).unwrap();
         fs::rename(&aside, &elsewhere).unwrap();
         passes(32).await;
         assert!(connections.current(&ana()).is_some());
-        assert_eq!(readings(), first + 2);
+        assert_eq!(readings(), first + 3);
         passes(100).await;
-        assert_eq!(readings(), first + 2, "what was read is not read again");
+        assert_eq!(readings(), first + 3, "what was read is not read again");
         tasks.stop();
     }
 }
