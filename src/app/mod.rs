@@ -198,7 +198,7 @@ impl App {
                     Sealer::new(key.expose_secret().as_bytes())
                 }),
         );
-        let publisher = Arc::new(Publisher(
+        let publisher = Arc::new(Publisher::new(
             world.clone(),
             connections.clone().map(|all| (all, tasks.child())),
         ));

@@ -1,6 +1,6 @@
 //! What upstreams offer, on its way into the world: beside it, or in its place, the login that leads to it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
@@ -9,56 +9,101 @@ use crate::{
     snapshot::World, tasks::Tasks, upstream::Sink,
 };
 
-/// Takes what upstreams offer into the world; where nothing is known, the login that leads to it.
-pub(super) struct Publisher(
-    pub(super) Arc<World>,
-    pub(super) Option<(Connections, Tasks)>,
-);
+/// Takes what upstreams offer into the world; where nothing is known, the login that leads to it. Clones share everything.
+#[derive(Clone)]
+pub(super) struct Publisher {
+    world: Arc<World>,
+    logins: Option<Logins>,
+}
+
+/// The logins that are offered, where people log in to anything.
+#[derive(Clone)]
+struct Logins {
+    connections: Connections,
+    /// Takes each login away in its time.
+    tasks: Tasks,
+    /// Held from where it is known what is to be offered until it is in the world: else what is taken back in between would come
+    /// again. Never across an await.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Logins {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        // It guards no data of its own, so poison says nothing.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Publisher {
+    pub(super) fn new(world: Arc<World>, connections: Option<(Connections, Tasks)>) -> Self {
+        let logins = connections.map(|(connections, tasks)| Logins {
+            connections,
+            tasks,
+            turn: Arc::default(),
+        });
+        Self { world, logins }
+    }
+
+    /// Takes away the login that stays beside what an upstream offers.
+    fn end_login(&self, id: &UpstreamId) {
+        let Some(logins) = &self.logins else { return };
+        let _turn = logins.turn();
+        if let Some(known) = logins.connections.known(id) {
+            self.world.publish(id, known);
+        }
+    }
+
+    /// Takes away the login that stays beside what an upstream offers to one principal alone.
+    fn end_login_of(&self, who: &Grantee, id: &UpstreamId) {
+        let Some(logins) = &self.logins else { return };
+        let _turn = logins.turn();
+        if let Some(known) = logins.connections.take_own(id, who) {
+            self.world.publish_to(who, id, Some(known));
+        }
+    }
+}
 
 impl Sink for Publisher {
     fn publish(&self, id: &UpstreamId, contribution: Contribution) {
-        let Some((connections, tasks)) = &self.1 else {
-            self.0.publish(id, contribution);
+        let Some(logins) = &self.logins else {
+            self.world.publish(id, contribution);
             return;
         };
-        let (contribution, until) = connections.stand_in(id, contribution);
-        self.0.publish(id, contribution);
+        let _turn = logins.turn();
+        let (contribution, until) = logins.connections.stand_in(id, contribution);
+        self.world.publish(id, contribution);
         if let Some(until) = until {
-            let (world, connections, id) = (self.0.clone(), connections.clone(), id.clone());
-            tasks.spawn(async move {
+            let (this, id) = (self.clone(), id.clone());
+            logins.tasks.spawn(async move {
                 tokio::time::sleep_until(until).await;
-                if let Some(known) = connections.known(&id) {
-                    world.publish(&id, known);
-                }
+                this.end_login(&id);
             });
         }
     }
 
     fn confirm(&self, id: &UpstreamId, read_at: Instant) {
-        self.0.confirm(id, read_at);
+        self.world.confirm(id, read_at);
     }
 
     fn publish_to(&self, who: &Grantee, id: &UpstreamId, contribution: Option<Contribution>) {
-        let Some((connections, tasks)) = &self.1 else {
-            self.0.publish_to(who, id, contribution);
+        let Some(logins) = &self.logins else {
+            self.world.publish_to(who, id, contribution);
             return;
         };
+        let _turn = logins.turn();
         let Some(contribution) = contribution else {
             // Nor does it come again when the login would go.
-            drop(connections.take_own(id, who));
-            self.0.publish_to(who, id, None);
+            drop(logins.connections.take_own(id, who));
+            self.world.publish_to(who, id, None);
             return;
         };
-        let (contribution, until) = connections.stand_in_for(id, who, contribution);
-        self.0.publish_to(who, id, Some(contribution));
+        let (contribution, until) = logins.connections.stand_in_for(id, who, contribution);
+        self.world.publish_to(who, id, Some(contribution));
         if let Some(until) = until {
-            let (world, connections) = (self.0.clone(), connections.clone());
-            let (who, id) = (who.clone(), id.clone());
-            tasks.spawn(async move {
+            let (this, who, id) = (self.clone(), who.clone(), id.clone());
+            logins.tasks.spawn(async move {
                 tokio::time::sleep_until(until).await;
-                if let Some(known) = connections.take_own(&id, &who) {
-                    world.publish_to(&who, &id, Some(known));
-                }
+                this.end_login_of(&who, &id);
             });
         }
     }
@@ -66,7 +111,7 @@ impl Sink for Publisher {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{sync::Barrier, time::Duration};
 
     use super::*;
     use crate::{
@@ -177,7 +222,7 @@ mod tests {
             };
             let tasks = Tasks::new();
             let connections = Connections::open(spec, Fetcher::new(None).unwrap(), &tasks).unwrap();
-            let publisher = Publisher(Arc::clone(&world), Some((connections.clone(), tasks)));
+            let publisher = Publisher::new(Arc::clone(&world), Some((connections.clone(), tasks)));
             publisher.publish(&github(), Contribution::default());
             Self {
                 world,
@@ -221,6 +266,26 @@ mod tests {
         // A tool of the server's of that name is.
         scene.publish_to(&ana, Some(offering("login")));
         assert!(pin("login").is_some() && !scene.leads(&ana, "github_login"));
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_back_while_the_login_goes_does_not_come_again() {
+        let scene = Scene::new();
+        let ana = user("ana");
+        for round in 0..2_000 {
+            scene.call_login(&ana);
+            scene.publish_to(&ana, Some(offering("x")));
+            let together = Barrier::new(2);
+            std::thread::scope(|threads| {
+                threads.spawn(|| {
+                    together.wait();
+                    scene.publisher.end_login_of(&ana.grantee(), &github());
+                });
+                together.wait();
+                scene.publish_to(&ana, None);
+            });
+            assert!(!scene.leads(&ana, "github_x"), "round {round}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
