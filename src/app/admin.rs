@@ -11,7 +11,11 @@ use std::{
 use futures_util::{FutureExt as _, future::BoxFuture};
 use secrecy::SecretString;
 
-use super::{App, AppError, audit::digest, govern::Governor};
+use super::{
+    App, AppError,
+    audit::digest,
+    govern::{Governor, to_the_end},
+};
 use crate::{
     admin::{
         self, Admin, AuditReader, Change, Configured, Gateway, LogDirectory, Metrics, Phase,
@@ -138,13 +142,8 @@ impl Controls {
         let read = match load {
             None => None,
             Some(load) => {
-                // It reads files. It ends only with the runtime, and everything with it.
-                let read = tokio::task::spawn_blocking(move || load()).await;
-                match read {
-                    Ok(Ok(plan)) => Some(plan),
-                    Ok(Err(rejected)) => return Err(of_configuration(&rejected)),
-                    Err(_) => return Err(Vec::new()),
-                }
+                let read = move || load().map_err(|rejected| of_configuration(&rejected));
+                Some(to_the_end("configuration", read).await?)
             }
         };
         let unfit = self.reload_policies().await?;

@@ -36,8 +36,10 @@ pub(super) struct Governor {
     plan: PolicyPlan,
     world: Arc<World>,
     journal: Journal,
-    // Serialises reloads. Held while files are read, by at most two: the look-out and whoever asks for a reload.
+    // Serialises reloads. Held while files are read and policies are validated, and so on no thread that serves.
     standing: Mutex<Standing>,
+    /// What is wrong now. Held for a copy.
+    problems: Mutex<Vec<Problem>>,
 }
 
 /// How the directory stands.
@@ -47,6 +49,10 @@ struct Standing {
     refused: Vec<Problem>,
     /// What was seen of the directory when that was told.
     told_of: Look,
+    /// What the look-out saw of the directory last.
+    seen: Option<Look>,
+    /// What it had seen of it when it had it read last.
+    acted_on: Option<Look>,
     /// The revision of the world that what was read last does not fit.
     unfit: Option<u64>,
     /// The set in force as it was read last, of which only the cases can be others.
@@ -142,6 +148,11 @@ fn none() -> Problem {
 }
 
 impl Standing {
+    /// What is wrong with what was read last, what of the set in force does not fit what is offered, and the cases that it breaks.
+    fn problems(&self) -> Vec<Problem> {
+        [self.refused.clone(), self.unfit_now()].concat()
+    }
+
     /// What of the set in force did not fit what was offered last, and the cases that it breaks.
     fn unfit_now(&self) -> Vec<Problem> {
         let broken = self.broken.iter().map(|(_, told)| told);
@@ -159,6 +170,7 @@ impl Governor {
         tasks: &Tasks,
     ) -> Arc<Self> {
         let governor = Arc::new(Self {
+            problems: Mutex::new(problems.clone()),
             standing: Mutex::new(Standing {
                 refused: problems,
                 told_of: look(&plan.dir),
@@ -183,6 +195,12 @@ impl Governor {
     /// Everything that is wrong; then the set before stays in force.
     fn reload(&self) -> Result<Vec<Problem>, Vec<Problem>> {
         let mut standing = self.standing();
+        let reloaded = self.read(&mut standing);
+        self.know(standing.problems());
+        reloaded
+    }
+
+    fn read(&self, standing: &mut Standing) -> Result<Vec<Problem>, Vec<Problem>> {
         standing.unfit = None;
         // Before it is read: what is written meanwhile is looked at again.
         let seen = look(&self.plan.dir);
@@ -234,7 +252,7 @@ impl Governor {
             return Err(problems);
         }
         standing.refused.clear();
-        self.hold_against(&mut standing);
+        self.hold_against(standing);
         Ok(standing.unfit_now())
     }
 
@@ -304,51 +322,85 @@ impl Governor {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn known(&self) -> MutexGuard<'_, Vec<Problem>> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn know(&self, problems: Vec<Problem>) {
+        *self.known() = problems;
+    }
+
     /// The same without holding up whoever waits: validating some hundred policies takes a while.
     ///
     /// # Errors
     /// As [`Governor::reload`].
     pub(super) async fn reloaded(self: &Arc<Self>) -> Result<Vec<Problem>, Vec<Problem>> {
         let own = Arc::clone(self);
-        let reload = tokio::task::spawn_blocking(move || own.reload());
-        // It ends only with the runtime, and everything with it.
-        reload.await.unwrap_or(Ok(Vec::new()))
+        to_the_end("policy", move || own.reload()).await
     }
 
-    /// What is wrong with what was read last, what of the set in force does not fit what is offered, and the cases that it breaks.
+    /// What is wrong, as of the end of what was looked at last.
     pub(super) fn problems(&self) -> Vec<Problem> {
-        let standing = self.standing();
-        [standing.refused.clone(), standing.unfit_now()].concat()
+        self.known().clone()
     }
 
     async fn look_out(self: Arc<Self>) {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The set to begin with was read some time ago: whatever is there now is looked at once.
-        let (mut read, mut last) = (None, None);
         loop {
             looks.tick().await;
-            let now = Some(look(&self.plan.dir));
-            let settled = now == last;
             let own = Arc::clone(&self);
-            if settled && (now != read || self.may_fit_now()) {
-                // What is wrong was told.
-                drop(self.reloaded().await);
-                read.clone_from(&now);
-            } else if self.standing().held_against != Some(self.world.load().revision) {
-                // It validates, which takes a while. It ends only with the runtime, and everything with it.
-                let hold = move || own.hold_against(&mut own.standing());
-                drop(tokio::task::spawn_blocking(hold).await);
+            // It waits for a disk, and validates, which takes a while.
+            let looked = to_the_end("policy", move || {
+                own.look_once();
+                Ok(())
+            });
+            if let Err(problems) = looked.await {
+                self.know(problems);
             }
-            last = now;
         }
     }
 
-    /// Whether a set did not fit what was offered, which is something else now.
-    fn may_fit_now(&self) -> bool {
-        let unfit = self.standing().unfit;
-        unfit.is_some_and(|revision| revision != self.world.load().revision)
+    /// Looks at the directory, and has it read where it has changed and is not being written any more.
+    fn look_once(&self) {
+        let now = Some(look(&self.plan.dir));
+        let mut standing = self.standing();
+        let is_settled = std::mem::replace(&mut standing.seen, now.clone()) == now;
+        // Whether a set did not fit what was offered, which is something else now.
+        let may_fit = standing
+            .unfit
+            .is_some_and(|revision| revision != self.world.load().revision);
+        if is_settled && (now != standing.acted_on || may_fit) {
+            standing.acted_on = now;
+            // What is wrong is told.
+            drop(self.read(&mut standing));
+        } else if standing.held_against != Some(self.world.load().revision) {
+            self.hold_against(&mut standing);
+        } else {
+            return;
+        }
+        self.know(standing.problems());
     }
+}
+
+/// Does what reads files where no other task waits behind it.
+///
+/// # Errors
+/// Those of `read`; where it panics, that of `what` nothing more is known.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    what: &str,
+    read: impl FnOnce() -> Result<T, Vec<Problem>> + Send + 'static,
+) -> Result<T, Vec<Problem>> {
+    let done = tokio::task::spawn_blocking(read).await;
+    done.unwrap_or_else(|_| {
+        Err(vec![Problem {
+            file: what.to_owned(),
+            line: 0,
+            column: 0,
+            message: "reading ended early; see the log".to_owned(),
+            hint: None,
+        }])
+    })
 }
 
 fn tell(problems: &[Problem], outcome: &str) {
@@ -394,15 +446,12 @@ mod tests {
         telemetry::heard::Heard,
     };
 
-    /// Whoever was told that a set is wrong is told that it is not, also where nothing else changes by that.
-    #[test]
-    fn a_set_that_is_mended_to_the_one_in_force_is_told_of_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let write = |text: &str| fs::write(directory.path().join("main.cedar"), text).unwrap();
-        let good = "permit(principal, action, resource);";
-        write(good);
+    const GOOD: &str = "permit(principal, action, resource);";
+
+    /// Of the policies in this directory.
+    fn governor(directory: &Path) -> Governor {
         let plan = PolicyPlan {
-            dir: directory.path().to_owned(),
+            dir: directory.to_owned(),
             enforce_cases: false,
         };
         let rules = CatalogRules {
@@ -415,12 +464,50 @@ mod tests {
         };
         let policy = Policy::load(&plan.dir).unwrap();
         let world = World::under(&policy, rules, Hub::new(Bounds::default()));
-        let governor = Governor {
+        Governor {
             plan,
             world: Arc::new(world),
             journal: Journal::off(),
             standing: Mutex::default(),
-        };
+            problems: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_while_policies_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("main.cedar");
+        fs::write(&file, GOOD).unwrap();
+        let governor = governor(directory.path());
+        fs::write(&file, "permit(principal").unwrap();
+        // When nothing changes any more it is read.
+        governor.look_once();
+        assert_eq!(governor.problems(), []);
+        governor.look_once();
+        let reading = governor.standing();
+        assert_eq!(governor.problems().len(), 1);
+        drop(reading);
+        fs::write(&file, GOOD).unwrap();
+        assert_eq!(governor.reload(), Ok(Vec::new()));
+        assert_eq!(governor.problems(), []);
+    }
+
+    #[tokio::test]
+    async fn reading_that_panics_is_told_as_that() {
+        let read = to_the_end("policy", || -> Result<(), _> { panic!("on purpose") });
+        let problems = read.await.unwrap_err();
+        assert_eq!(problems.len(), 1);
+        let told = problems[0].to_string();
+        assert_eq!(told, "policy: reading ended early; see the log");
+    }
+
+    /// Whoever was told that a set is wrong is told that it is not, also where nothing else changes by that.
+    #[test]
+    fn a_set_that_is_mended_to_the_one_in_force_is_told_of_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |text: &str| fs::write(directory.path().join("main.cedar"), text).unwrap();
+        write(GOOD);
+        let governor = governor(directory.path());
         let lines = Heard::default();
         let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
@@ -428,7 +515,7 @@ mod tests {
             governor.reload().unwrap();
             write("permit(principal");
             governor.reload().unwrap_err();
-            write(good);
+            write(GOOD);
             governor.reload().unwrap();
             governor.reload().unwrap();
         });
