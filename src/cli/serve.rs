@@ -276,16 +276,17 @@ fn not_bound(error: &AppError) -> String {
 
 /// Runs `usher stdio` for `source`.
 pub(super) async fn stdio(source: &Source) -> Ended {
-    let (app, tasks) = match build_observed(source).await {
-        Ok(built) => built,
-        Err(ended) => return ended,
-    };
+    // First: whoever stops it while it starts its servers has them ended, too.
     let mut stop = match Stop::listen() {
         Ok(stop) => stop,
         Err(error) => {
             out::problem(&format!("signals: {error}"));
             return Ended::Failed;
         }
+    };
+    let (app, tasks) = match build_observed(source).await {
+        Ok(built) => built,
+        Err(ended) => return ended,
     };
     let speaking = app.clone();
     let speak = async move {

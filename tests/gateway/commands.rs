@@ -3,11 +3,14 @@
 use std::{path::Path, process::Stdio};
 
 use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+    sys::{
+        signal::{Signal, kill},
+        stat::Mode,
+    },
+    unistd::{Pid, mkfifo},
 };
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::Command,
 };
 
@@ -118,6 +121,36 @@ async fn the_demo_ends_with_its_terminal() {
     let process = Pid::from_raw(demo.id().unwrap().try_into().unwrap());
     kill(process, Signal::SIGHUP).unwrap();
     within(PATIENCE, "it ends", demo.wait()).await.unwrap();
+}
+
+/// Nothing that it has started by then is left behind.
+#[tokio::test]
+async fn a_signal_that_comes_while_a_pipe_is_prepared_ends_it_in_an_orderly_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    mkfifo(&file, Mode::S_IRWXU).unwrap();
+    let mut running = Command::new(env!("CARGO_BIN_EXE_usher"))
+        .args(["stdio", "-c"])
+        .arg(&file)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    // Opens once the program reads it.
+    let open = tokio::fs::OpenOptions::new()
+        .write(true)
+        .open(file.clone())
+        .await;
+    let process = Pid::from_raw(running.id().unwrap().try_into().unwrap());
+    kill(process, Signal::SIGTERM).unwrap();
+    let mut writing = open.unwrap();
+    writing.write_all(b"audit: off\n").await.unwrap();
+    writing.flush().await.unwrap();
+    drop(writing);
+    let ended = within(PATIENCE, "it ends", running.wait()).await.unwrap();
+    assert_eq!(ended.code(), Some(0), "{ended}");
 }
 
 /// SECURITY 10.
