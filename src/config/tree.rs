@@ -3,7 +3,7 @@
 //! Untyped on purpose: interpolation and merging work on it, [`super::typed`] reads it into types. It holds resolved
 //! secrets, so scalars are cleared on drop and never shown.
 
-use std::{fmt, path::PathBuf};
+use std::{collections::BTreeSet, fmt, path::PathBuf};
 
 use zeroize::Zeroizing;
 
@@ -220,6 +220,36 @@ impl Node {
             }
             Value::Scalar(_) => {}
         }
+    }
+
+    /// The path at which the value at `path` was written: the elements of lists before it that [`Node::strike`] has taken out, of
+    /// which `struck` holds such paths, are counted.
+    pub(super) fn as_written<S: AsRef<str>>(
+        &self,
+        path: &[S],
+        struck: &[Vec<String>],
+    ) -> Vec<String> {
+        let mut whole: Vec<String> = Vec::with_capacity(path.len());
+        for (depth, step) in path.iter().enumerate() {
+            let step = step.as_ref();
+            let around = self.at(&path[..depth]);
+            let in_list = around.is_some_and(|node| matches!(node.value, Value::List(_)));
+            let index = step.parse::<usize>().ok().filter(|_| in_list);
+            let step = index.map_or_else(
+                || step.to_owned(),
+                |index| {
+                    let gone = struck
+                        .iter()
+                        .filter(|gone| gone.len() == depth + 1 && gone.starts_with(&whole));
+                    let gone = gone.filter_map(|gone| gone[depth].parse::<usize>().ok());
+                    let gone: BTreeSet<usize> = gone.collect();
+                    let shifted = |index, gone| index + usize::from(gone <= index);
+                    gone.into_iter().fold(index, shifted).to_string()
+                },
+            );
+            whole.push(step);
+        }
+        whole
     }
 
     /// Calls `see` on every scalar with the path that leads to it.

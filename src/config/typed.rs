@@ -22,8 +22,8 @@ const MAX_MISTAKES: usize = 100;
 /// Stands between message and hint in errors that pass through serde as one text.
 const SEPARATOR: char = '\u{1F}';
 
-/// Reads `tree` as a `T`, reporting every mistake and striking what is mistaken. The struck paths come back too: what is
-/// missing there is not missing for want of trying.
+/// Reads `tree` as a `T`, reporting every mistake and striking what is mistaken. The struck paths come back too, as they were
+/// written: what is missing there is not missing for want of trying.
 pub(super) fn read<T: for<'de> Deserialize<'de> + Default>(
     tree: &mut Node,
     findings: &mut Findings,
@@ -34,21 +34,21 @@ pub(super) fn read<T: for<'de> Deserialize<'de> + Default>(
             Ok(value) => return (value, struck),
             Err(fault) => fault,
         };
-        let path: Vec<String> = fault.path.into_iter().rev().collect();
+        let mut path: Vec<String> = fault.path.into_iter().rev().collect();
         let place = if fault.on_key {
             tree.key_place_of(&path)
         } else {
             tree.at(&path).map_or(tree.place, |node| node.place)
         };
         let message = tree.redacted(&path, fault.message);
-        findings.report(place, written(&path), message, fault.hint);
-        let mut path = path;
+        let mut as_written = tree.as_written(&path, &struck);
+        findings.report(place, written(&as_written), message, fault.hint);
         if fault.around {
-            drop(path.pop());
-            findings.left_out.push(written(&path));
+            drop((path.pop(), as_written.pop()));
+            findings.left_out.push(written(&as_written));
         }
         tree.strike(&path);
-        struck.push(path);
+        struck.push(as_written);
     }
     (T::default(), struck)
 }

@@ -142,6 +142,7 @@ fn checked(mut tree: Node, findings: &mut Findings, places: Option<Vars<'_>>) ->
 /// What every rule needs.
 struct Check<'f> {
     tree: Node,
+    /// What could not be read, and is not in `tree` any more: where it was written.
     struck: Vec<Vec<String>>,
     findings: &'f mut Findings,
     /// See [`Plan::confided`].
@@ -153,13 +154,15 @@ impl Check<'_> {
     fn wrong(&mut self, path: &[&str], message: impl Into<String>, hint: impl Into<String>) {
         let place = self.tree.place_of(path);
         let message = self.tree.redacted(path, message.into());
-        self.findings.report(place, written(path), message, hint);
+        let path = self.as_written(path);
+        self.findings.report(place, written(&path), message, hint);
     }
 
     /// Something is wrong with the key at `path`.
     fn wrong_key(&mut self, path: &[&str], message: impl Into<String>, hint: impl Into<String>) {
         let place = self.tree.key_place_of(path);
-        self.findings.report(place, written(path), message, hint);
+        let path = self.as_written(path);
+        self.findings.report(place, written(&path), message, hint);
     }
 
     /// Something is not there; unless it was, and was already reported as unreadable.
@@ -171,10 +174,12 @@ impl Check<'_> {
 
     /// Whether something stood at `path`, or in it, that could not be read.
     fn was_struck(&self, path: &[&str]) -> bool {
-        self.struck.iter().any(|struck| {
-            struck.len() >= path.len()
-                && struck.iter().zip(path).all(|(struck, step)| struck == step)
-        })
+        let path = self.as_written(path);
+        self.struck.iter().any(|struck| struck.starts_with(&path))
+    }
+
+    fn as_written(&self, path: &[&str]) -> Vec<String> {
+        self.tree.as_written(path, &self.struck)
     }
 
     /// SECURITY 10: a secret is a reference, and not to a file that everybody may read.

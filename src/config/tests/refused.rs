@@ -71,6 +71,32 @@ sanitize:
 }
 
 #[test]
+fn what_stands_after_an_element_that_could_not_be_read_is_told_with_the_number_it_was_written_with()
+{
+    let yaml = "\
+limits:
+  - 7
+  - { per: principal, rate: 0/s }
+  - 8
+  - { per: tool }
+  - { per: principal, rate: 1/s, burst: 0 }
+";
+    let told = lines(yaml);
+    let told: Vec<_> = told
+        .iter()
+        .map(|(line, _, path, _)| (*line, path.as_str()))
+        .collect();
+    let wanted = [
+        (2, "limits[0]"),
+        (3, "limits[1].rate"),
+        (4, "limits[2]"),
+        (5, "limits[3]"),
+        (6, "limits[4].burst"),
+    ];
+    assert_eq!(told, wanted);
+}
+
+#[test]
 fn every_problem_is_reported_at_once_with_its_line_and_column() {
     let yaml = "\
 listen:
