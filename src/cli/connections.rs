@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::{Ended, out, source::Source, table};
+use super::{Ended, date, out, source::Source, table};
 use crate::{
     app::own_url,
     connect::{Connection, Connections, spec::ConnectSpec},
@@ -207,12 +207,12 @@ fn row(one: &Connection) -> Vec<String> {
         (true, _) => "renews itself".to_owned(),
         (false, None) => "does not end".to_owned(),
         (false, Some(until)) if until <= unix_seconds() => "has ended".to_owned(),
-        (false, Some(until)) => format!("until {}", date(until)),
+        (false, Some(until)) => format!("until {}", date::minute(until)),
     };
     vec![
         one.account.upstream.to_string(),
         out::tame(&one.who),
-        date(one.since),
+        date::minute(one.since),
         token,
         out::tame(one.scope.as_deref().unwrap_or("-")),
         out::tame(one.account.principal.as_str()),
@@ -235,41 +235,4 @@ fn as_json(one: &Connection) -> Json {
             .map(|scope| ("scope", Json::string(scope))),
     );
     meta::object_of(&members)
-}
-
-/// `2026-11-21 10:30`, in UTC.
-fn date(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Counted from 1 March of the year 0, in cycles of 400 years: then a leap day is the last of its year.
-    let days = days + 719_468;
-    let (cycle, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + cycle * 400 + u64::from(month <= 2);
-    format!(
-        "{year}-{month:02}-{of_month:02} {:02}:{:02}",
-        rest / 3_600,
-        rest / 60 % 60
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_are_shown_as_dates() {
-        for (seconds, want) in [
-            (0, "1970-01-01 00:00"),
-            (951_782_399, "2000-02-28 23:59"),
-            (951_782_400, "2000-02-29 00:00"),
-            (1_795_257_000, "2026-11-21 10:30"),
-            (4_107_542_400, "2100-03-01 00:00"),
-        ] {
-            assert_eq!(date(seconds), want);
-        }
-    }
 }

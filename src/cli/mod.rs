@@ -11,6 +11,7 @@ mod check;
 mod client;
 mod completions;
 mod connections;
+mod date;
 mod demo;
 mod gateway;
 mod import;
