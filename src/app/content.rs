@@ -11,7 +11,7 @@ use crate::{
     connect::spec::ClientSpec,
     findings::{Action, Findings},
     json::{Json, Node},
-    protocol::UpstreamId,
+    protocol::{UpstreamId, methods::ListKind},
     sanitize::{Found, OwnCredentials, Sanitizer},
     upstream::spec::Endpoint,
 };
@@ -76,10 +76,18 @@ fn of_headers(headers: &[(HeaderName, SecretString)]) -> impl Iterator<Item = &S
 /// Judges definitions as they enter the catalog (SECURITY CAT-4).
 pub(super) fn screen(sanitizer: &Arc<Sanitizer>) -> Screen {
     let sanitizer = sanitizer.clone();
-    Screen::new(move |upstream, definition, look| judged(&sanitizer, upstream, definition, look))
+    Screen::new(move |upstream, kind, definition, look| {
+        judged(&sanitizer, upstream, kind, definition, look)
+    })
 }
 
-fn judged(sanitizer: &Sanitizer, upstream: &UpstreamId, definition: &Json, look: Look) -> Screened {
+fn judged(
+    sanitizer: &Sanitizer,
+    upstream: &UpstreamId,
+    kind: Option<ListKind>,
+    definition: &Json,
+    look: Look,
+) -> Screened {
     let root = definition.root();
     let key = ["name", "uri", "uriTemplate"];
     let item = key
@@ -88,8 +96,8 @@ fn judged(sanitizer: &Sanitizer, upstream: &UpstreamId, definition: &Json, look:
         .unwrap_or_default();
     let item = Arc::from(&*item);
     let found = match look {
-        Look::First => sanitizer.definition(definition, upstream, &item),
-        Look::Again => sanitizer.definition_again(definition, upstream, &item),
+        Look::First => sanitizer.definition(definition, upstream, kind, &item),
+        Look::Again => sanitizer.definition_again(definition, upstream, kind, &item),
     };
     let first = |is: fn(&Found) -> bool| {
         let found = found.iter().find(|found| is(found))?;

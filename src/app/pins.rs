@@ -107,7 +107,7 @@ mod tests {
             lists,
             instructions: None,
             tells: Tells::All,
-            doubt: &|_| None,
+            doubt: &|_, _| None,
         };
         ledger.judge(&UpstreamId::parse("notes").unwrap(), &offered);
     }

@@ -137,7 +137,7 @@ impl Checker<'_> {
         } else {
             Vec::new()
         };
-        let screened = self.rules.screen.look(&self.naming.upstream, raw);
+        let screened = (self.rules.screen).look(&self.naming.upstream, Some(self.kind), raw);
         if let Some(content) = screened.withheld {
             return Err(Reason::Content(content));
         }

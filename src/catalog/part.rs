@@ -148,7 +148,7 @@ fn screened(
         return (contribution, None);
     };
     let text = crate::json::Json::string(instructions);
-    let screened = rules.screen.look(upstream, &text);
+    let screened = rules.screen.look(upstream, None, &text);
     let report = |reason| Report {
         upstream: upstream.clone(),
         kind: ListKind::Tools,

@@ -2,13 +2,16 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{json::Json, protocol::UpstreamId};
+use crate::{
+    json::Json,
+    protocol::{UpstreamId, methods::ListKind},
+};
 
-/// Judges definitions. The default lets everything through.
+/// Judges definitions, and without a kind what an upstream says of itself. The default lets everything through.
 #[derive(Clone, Default)]
 pub struct Screen(Option<Arc<Judge>>);
 
-type Judge = dyn Fn(&UpstreamId, &Json, Look) -> Screened + Send + Sync;
+type Judge = dyn Fn(&UpstreamId, Option<ListKind>, &Json, Look) -> Screened + Send + Sync;
 
 /// Whether what is found is noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,21 +49,31 @@ pub struct Content {
 impl Screen {
     /// Judges so.
     pub fn new(
-        judge: impl Fn(&UpstreamId, &Json, Look) -> Screened + Send + Sync + 'static,
+        judge: impl Fn(&UpstreamId, Option<ListKind>, &Json, Look) -> Screened + Send + Sync + 'static,
     ) -> Self {
         Self(Some(Arc::new(judge)))
     }
 
-    pub(super) fn look(&self, upstream: &UpstreamId, definition: &Json) -> Screened {
+    pub(super) fn look(
+        &self,
+        upstream: &UpstreamId,
+        kind: Option<ListKind>,
+        definition: &Json,
+    ) -> Screened {
         self.0.as_ref().map_or_else(Screened::default, |judge| {
-            judge(upstream, definition, Look::First)
+            judge(upstream, kind, definition, Look::First)
         })
     }
 
     /// What in a definition only may be an attempt on the model. Nothing is noted.
-    pub fn doubt(&self, upstream: &UpstreamId, definition: &Json) -> Option<Content> {
+    pub fn doubt(
+        &self,
+        upstream: &UpstreamId,
+        kind: Option<ListKind>,
+        definition: &Json,
+    ) -> Option<Content> {
         let judge = self.0.as_ref()?;
-        judge(upstream, definition, Look::Again).doubt
+        judge(upstream, kind, definition, Look::Again).doubt
     }
 }
 

@@ -414,6 +414,12 @@ pub enum Bound {
     StdioRestarts,
     /// Time for one scan of content.
     ScanTime,
+    /// The bytes that it looks at, over and over.
+    ScanWork,
+    /// What it finds.
+    ScanHits,
+    /// How often it changes the content.
+    ScanPasses,
 }
 
 impl From<Full> for Bound {
@@ -427,7 +433,7 @@ impl From<Full> for Bound {
 
 impl Bound {
     /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
-    const ALL: [(Self, &'static str); 67] = [
+    const ALL: [(Self, &'static str); 70] = [
         (Self::HttpBody, "http.body"),
         (Self::HttpTarget, "http.target"),
         (Self::HttpField, "http.field"),
@@ -498,7 +504,17 @@ impl Bound {
         (Self::StdioStderr, "stdio.stderr"),
         (Self::StdioRestarts, "stdio.restarts"),
         (Self::ScanTime, "sanitize.time"),
+        (Self::ScanWork, "sanitize.work"),
+        (Self::ScanHits, "sanitize.hits"),
+        (Self::ScanPasses, "sanitize.passes"),
     ];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        let mut all = Self::ALL.iter();
+        all.find(|(bound, _)| *bound == self)
+            .map_or("", |(_, word)| word)
+    }
 
     /// The bound that a text is over, if that is what is wrong with it (SECURITY MSG-5); `depth` is that of its nesting.
     pub const fn of_text(error: ScanError, depth: Self) -> Option<Self> {

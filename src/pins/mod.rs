@@ -104,8 +104,8 @@ pub struct Offered<'a> {
     pub instructions: Option<&'a str>,
     /// What it tells the record.
     pub tells: Tells,
-    /// What in a definition, or in what it says of itself, only may be an attempt on the model, in words for operators.
-    pub doubt: &'a dyn Fn(&Json) -> Option<String>,
+    /// What in a definition of a kind, or without one in what it says of itself, only may be an attempt on the model, in words for operators.
+    pub doubt: &'a dyn Fn(Option<ListKind>, &Json) -> Option<String>,
 }
 
 /// The records of all upstreams. Shared; keeps up with the store when told to.

@@ -403,7 +403,7 @@ impl Now {
                 let key = (kind.member(), Arc::from(&*name));
                 if !is_known(&key)
                     && !self.doubts.contains_key(&key)
-                    && let Some(why) = (offered.doubt)(raw)
+                    && let Some(why) = (offered.doubt)(Some(kind), raw)
                 {
                     self.doubts.insert(key, why.into());
                 }
@@ -411,7 +411,7 @@ impl Now {
         }
         let key = (INSTRUCTIONS, "".into());
         if let Some(text) = offered.instructions.filter(|_| !is_known(&key))
-            && let Some(why) = (offered.doubt)(&Json::string(text))
+            && let Some(why) = (offered.doubt)(None, &Json::string(text))
         {
             self.doubts.insert(key, why.into());
         }

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     findings::{Action, Direction, Finding, Findings, Scrub as _},
     json::{Edits, Json, Limits, Span},
-    protocol::UpstreamId,
+    protocol::{UpstreamId, methods::ListKind},
 };
 
 /// How often a value may change before what is left is blocked.
@@ -112,9 +112,15 @@ impl Sanitizer {
         verdict
     }
 
-    /// What is in a definition, which is never altered.
-    pub fn definition(&self, value: &Json, upstream: &UpstreamId, item: &Arc<str>) -> Vec<Found> {
-        self.defined(value, upstream, item, true)
+    /// What is in a definition of this kind, which is never altered. Without a kind it is what its upstream says of itself.
+    pub fn definition(
+        &self,
+        value: &Json,
+        upstream: &UpstreamId,
+        kind: Option<ListKind>,
+        item: &Arc<str>,
+    ) -> Vec<Found> {
+        self.defined(value, upstream, (kind, item), true)
     }
 
     /// The same where it was noted, or will be.
@@ -122,19 +128,22 @@ impl Sanitizer {
         &self,
         value: &Json,
         upstream: &UpstreamId,
+        kind: Option<ListKind>,
         item: &Arc<str>,
     ) -> Vec<Found> {
-        self.defined(value, upstream, item, false)
+        self.defined(value, upstream, (kind, item), false)
     }
 
     fn defined(
         &self,
         value: &Json,
         upstream: &UpstreamId,
-        item: &Arc<str>,
+        (kind, item): (Option<ListKind>, &Arc<str>),
         noting: bool,
     ) -> Vec<Found> {
-        let actions = self.rules.actions(Some(upstream), Some(item));
+        // What is done about a tool is not done about a prompt of its name.
+        let tool = (kind == Some(ListKind::Tools)).then_some(&**item);
+        let actions = self.rules.actions(Some(upstream), tool);
         let subject = Subject {
             upstream: Some(upstream),
             item: Some(item),
@@ -145,10 +154,11 @@ impl Sanitizer {
         scratch.views.read(value, &[], (None, subject.blocks));
         let done = self.pass(value, &subject, &mut scratch, &mut work);
         let mut found = Vec::new();
-        if done.is_err() {
+        if let Err(exhausted) = done {
+            let blocked = Blocked::budget(exhausted);
             found.push(Found {
-                kind: "scan_budget",
-                rule: "scan_budget".into(),
+                kind: blocked.kind,
+                rule: blocked.rule.unwrap_or_else(|| blocked.kind.into()),
                 action: Action::Quarantine,
                 doubt: false,
                 place: String::new(),
@@ -215,8 +225,8 @@ impl Sanitizer {
                 scratch.views.read(&now, media.exempt(), before);
             }
             marks.join(media.marks());
-            if self.pass(&now, subject, scratch, &mut work).is_err() {
-                return Verdict::Blocked(self.noted(Blocked::budget(), subject));
+            if let Err(exhausted) = self.pass(&now, subject, scratch, &mut work) {
+                return Verdict::Blocked(self.noted(Blocked::budget(exhausted), subject));
             }
             let (spots, names) = (&mut scratch.spots, &scratch.names);
             if spots.is_empty() && media.is_clean() {
@@ -248,7 +258,7 @@ impl Sanitizer {
                 let blocked = if subject.sealed {
                     Blocked::whole("integrity")
                 } else {
-                    Blocked::budget()
+                    Blocked::budget(Exhausted::Passes)
                 };
                 return Verdict::Blocked(self.noted(blocked, subject));
             }

@@ -242,7 +242,7 @@ impl<'a, 'b> Look<'a, 'b> {
             return Ok(());
         }
         if self.spots.len() + parts.len() > HITS {
-            return Err(Exhausted);
+            return Err(Exhausted::Hits);
         }
         // A name that stands beside what was found is not what was found.
         let values = parts.iter().any(|part| !part.name);

@@ -12,7 +12,7 @@ use super::{
     Blocked, Class, Marks, Sanitizer, Subject, Verdict, asking,
     blob::{self, expected, fault, is_base64, is_media, is_text},
     verdict::{REASON, TOLD},
-    work::{Exhausted, Work},
+    work::Work,
 };
 use crate::{
     findings::{Action, Direction, Finding},
@@ -179,9 +179,7 @@ pub(super) fn of(
                         uri: frame.uri.map(|uri| uri.inside),
                     };
                     let spent = work.spend(item.encoded.len() + EACH);
-                    spent
-                        .and_then(|()| work.check())
-                        .map_err(|Exhausted| Blocked::budget())?;
+                    spent.and_then(|()| work.check()).map_err(Blocked::budget)?;
                     media.item(&item, known)?;
                 }
             }

@@ -45,4 +45,4 @@ pub use own::OwnCredentials;
 pub use scrub::{Scrubber, WITHHELD, without_secrets, without_secrets_before};
 pub use survey::Survey;
 pub use tail::Tail;
-pub use verdict::{Blocked, Blocks, Found, MISFIT, Marks, Questions, Subject, Verdict};
+pub use verdict::{BUDGET, Blocked, Blocks, Found, MISFIT, Marks, Questions, Subject, Verdict};

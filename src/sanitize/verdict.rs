@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::rules::Actions;
+use super::{rules::Actions, work::Exhausted};
 use crate::{
     call::CallId,
     findings::{Action, Direction},
     json::Json,
-    metrics::{Bound, reached},
+    metrics::reached,
     protocol::UpstreamId,
 };
 
@@ -94,7 +94,7 @@ pub struct Blocked {
     pub reason: &'static str,
     /// The class word of what was found, or `scan_budget`, `requested_schema`, `integrity`.
     pub kind: &'static str,
-    /// The rule, where one matched; [`MISFIT`] where what was found could be taken out, but not from there.
+    /// The rule, where one matched; the word of the bound, where one was reached; [`MISFIT`] where what was found could be taken out, but not from there.
     pub rule: Option<Arc<str>>,
     /// Where, as a JSON pointer; empty for the whole.
     pub place: String,
@@ -106,17 +106,31 @@ pub(super) const TOLD: usize = 64;
 /// The word for content that does not go on.
 pub(super) const REASON: &str = "content_blocked";
 
+/// The word for content that was not looked at to the end.
+pub const BUDGET: &str = "scan_budget";
+
 /// In place of a rule: without what was found the value would not fit the output schema of its tool.
 pub const MISFIT: &str = "output_schema";
 
 impl Blocked {
-    /// For a look that took too long.
-    pub(super) fn budget() -> Self {
-        reached(Bound::ScanTime);
+    /// For a look that took more than it may, of this.
+    pub(super) fn budget(exhausted: Exhausted) -> Self {
+        let bound = exhausted.bound();
+        reached(bound);
         Self {
-            reason: "scan_budget",
-            ..Self::whole("scan_budget")
+            reason: BUDGET,
+            rule: Some(bound.word().into()),
+            ..Self::whole(BUDGET)
         }
+    }
+
+    /// Why, for whoever does not get it: what it holds `must_not` do that, or nobody knows what it holds.
+    pub fn why(&self, must_not: &str) -> String {
+        if self.reason == BUDGET {
+            let bound = self.rule.as_deref().unwrap_or(BUDGET);
+            return format!("looking at it took more than `{bound}` allows");
+        }
+        format!("it holds what must not {must_not} ({})", self.kind)
     }
 
     /// For a value that no longer fits its schema without what these tell of.

@@ -1,10 +1,11 @@
-//! What a look at content may take, in time and in work (SECURITY 6): what is not done by then is blocked.
+//! What a look at content may take, in time, in work and in what it finds (SECURITY 6): what is not done by then is blocked.
 //!
 //! Guarantees: the work is counted in bytes, so that nothing is looked at without end whatever the clock says.
 
 use tokio::time::Instant;
 
 use super::rules::Budget;
+use crate::metrics::Bound;
 
 /// How much text is looked at between two looks at the clock, in bytes.
 const STRIDE: usize = 64 << 10;
@@ -37,8 +38,29 @@ pub(super) fn take_looked() -> usize {
     LOOKED.take()
 }
 
-/// The budget is used up.
-pub(super) struct Exhausted;
+/// What of the budget is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exhausted {
+    /// The time.
+    Time,
+    /// The bytes that are looked at.
+    Work,
+    /// The hits that are kept.
+    Hits,
+    /// The changes to one value.
+    Passes,
+}
+
+impl Exhausted {
+    pub(super) const fn bound(self) -> Bound {
+        match self {
+            Self::Time => Bound::ScanTime,
+            Self::Work => Bound::ScanWork,
+            Self::Hits => Bound::ScanHits,
+            Self::Passes => Bound::ScanPasses,
+        }
+    }
+}
 
 /// What a scan has used of its budget.
 pub(super) struct Work {
@@ -59,7 +81,7 @@ impl Work {
 
     /// This much is about to be looked at.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        self.left = self.left.checked_sub(bytes).ok_or(Exhausted)?;
+        self.left = self.left.checked_sub(bytes).ok_or(Exhausted::Work)?;
         self.stride += bytes;
         Ok(())
     }
@@ -71,7 +93,7 @@ impl Work {
         }
         self.stride = 0;
         if Instant::now() >= self.deadline {
-            return Err(Exhausted);
+            return Err(Exhausted::Time);
         }
         Ok(())
     }

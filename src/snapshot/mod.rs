@@ -314,8 +314,8 @@ impl World {
                 } else {
                     Tells::Nothing
                 },
-                doubt: &|definition| {
-                    let doubt = self.screen.doubt(upstream, definition)?;
+                doubt: &|kind, definition| {
+                    let doubt = self.screen.doubt(upstream, kind, definition)?;
                     Some(doubt.to_string())
                 },
             },

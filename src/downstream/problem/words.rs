@@ -5,7 +5,7 @@
 use crate::{
     limits::Limited,
     metrics::Refusal,
-    sanitize::MISFIT,
+    sanitize::{BUDGET, MISFIT},
     schema,
     stack::{self, Error, LoginNeeded, Missing},
     upstream::{
@@ -40,12 +40,17 @@ pub(super) const NOT_APPROVED: &str =
 
 /// What is said when nobody can be asked to agree.
 pub(super) const CANNOT_APPROVE: &str = "this needs the approval of a person, and this client cannot ask one (it declares no `elicitation`, or takes no event stream); it was not done";
-/// What is said of content that does not go on: what sort of thing it holds and where, never what.
+/// What is said of content that does not go on: what sort of thing it holds and where, never what, or how much it took to look at.
 pub(in crate::downstream) fn content(error: &Error) -> String {
     if let Error::Withheld(blocked) = error {
+        let instead = if blocked.reason == BUDGET {
+            "Send less at once"
+        } else {
+            "Leave it out and try again"
+        };
         return format!(
-            "this was not sent: it holds what must not leave ({}){}; nothing was done. Leave it out and try again",
-            blocked.kind,
+            "this was not sent: {}{}; nothing was done. {instead}",
+            blocked.why("leave"),
             Place(&blocked.place)
         );
     }
@@ -57,8 +62,8 @@ pub(in crate::downstream) fn content(error: &Error) -> String {
         Some(_) | None => "",
     };
     format!(
-        "the answer was withheld: it holds what must not come through ({}){}{fits}; the call itself was made",
-        blocked.kind,
+        "the answer was withheld: {}{}{fits}; the call itself was made",
+        blocked.why("come through"),
         Place(&blocked.place)
     )
 }

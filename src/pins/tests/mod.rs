@@ -35,7 +35,7 @@ fn ledger(mode: Mode, directory: Option<&std::path::Path>) -> Ledger {
 }
 
 /// What may be an attempt on the model here.
-fn doubt(definition: &Json) -> Option<String> {
+fn doubt(_kind: Option<ListKind>, definition: &Json) -> Option<String> {
     let doubtful = definition.as_str().contains("ignore all");
     doubtful.then(|| "injection (override) at `/description`".to_owned())
 }

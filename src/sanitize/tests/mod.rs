@@ -14,7 +14,8 @@ use super::{rules::*, *};
 use crate::{
     findings::{Action, Direction, Findings},
     json::{Json, Limits},
-    protocol::UpstreamId,
+    metrics::{Bound, seen},
+    protocol::{UpstreamId, methods::ListKind},
 };
 
 /// Finds `KEY` and 8 digits, as a secret.
@@ -328,6 +329,84 @@ fn what_was_found_when_time_ran_out_is_not_taken_for_what_comes_next() {
     assert!(matches!(sanitizer().look(&next, &subject), Verdict::Clean));
 }
 
+/// Finds `x`, and puts another one in its place.
+struct Endless;
+
+impl Detector for Endless {
+    fn class(&self) -> Class {
+        Class::Active
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        hits.extend(text.match_indices('x').map(|(at, found)| Hit {
+            span: at..at + found.len(),
+            class: Class::Active,
+            rule: "endless".into(),
+            inert: Some("yx".into()),
+        }));
+    }
+}
+
+#[test]
+fn content_that_takes_too_much_is_blocked_under_the_bound_that_it_is_over() {
+    let with = |detector: Arc<dyn Detector>| {
+        Sanitizer::new(vec![detector], Rules::default(), Findings::new())
+    };
+    let mut actions = Actions::default();
+    actions.set_all(Class::Active, Some(Action::Neutralise));
+    let subject = Subject::new(Direction::Results, &actions);
+    let many = format!("[\"{}\"]", "\u{200B}".repeat(70_000));
+    for (sanitizer, text, bound, why) in [
+        (
+            with(Arc::new(Endless)),
+            r#"["x"]"#,
+            Bound::ScanPasses,
+            "looking at it took more than `sanitize.passes` allows",
+        ),
+        (
+            with(Arc::new(Invisible)),
+            many.as_str(),
+            Bound::ScanHits,
+            "looking at it took more than `sanitize.hits` allows",
+        ),
+    ] {
+        drop(seen::take());
+        let Verdict::Blocked(blocked) = sanitizer.look(&json(text), &subject) else {
+            panic!("{why}");
+        };
+        assert_eq!(seen::take(), [bound]);
+        assert_eq!(blocked.why("leave"), why);
+        assert_eq!(
+            (blocked.reason, blocked.kind),
+            ("scan_budget", "scan_budget")
+        );
+    }
+}
+
+#[test]
+fn what_is_done_about_a_tool_is_not_done_about_a_prompt_of_its_name() {
+    let upstream = UpstreamId::parse("a").unwrap();
+    let mut lenient = Actions::default();
+    lenient.set_all(Class::Hidden, None);
+    let of_upstream = UpstreamRules {
+        actions: Actions::default(),
+        tools: vec![("t".into(), lenient)],
+    };
+    let rules = Rules {
+        upstreams: [(upstream.clone(), of_upstream)].into(),
+        ..Rules::default()
+    };
+    let sanitizer = Sanitizer::new(vec![Arc::new(Invisible)], rules, Findings::new());
+    let definition = json("{\"name\":\"t\",\"description\":\"a\u{200B}\"}");
+    let found = |kind| {
+        let found = sanitizer.definition(&definition, &upstream, kind, &"t".into());
+        found.len()
+    };
+    assert_eq!(found(Some(ListKind::Tools)), 0);
+    assert_eq!(found(Some(ListKind::Prompts)), 1);
+    assert_eq!(found(None), 1);
+}
+
 #[test]
 fn rules_of_the_operators_own_act_as_they_say() {
     let rules = Rules {
@@ -364,6 +443,7 @@ fn definitions_are_told_of_with_places() {
     let found = sanitizer.definition(
         &json("{\"name\":\"t\",\"inputSchema\":{\"properties\":{\"q\":{\"enum\":[\"a\",\"b\u{200B}\"]}}}}"),
         &upstream,
+        Some(ListKind::Tools),
         &"t".into(),
     );
     assert_eq!(found.len(), 1);

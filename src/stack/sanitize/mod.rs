@@ -532,10 +532,7 @@ fn marked(result: Json, marks: &Marks) -> Json {
 /// A refusal after the first event.
 fn lost(error: &Error) -> Outcome {
     let text = if let Error::Blocked(blocked) = error {
-        format!(
-            "the answer was withheld: it holds what must not come through ({})",
-            blocked.kind
-        )
+        format!("the answer was withheld: {}", blocked.why("come through"))
     } else {
         error.reason().to_owned()
     };
