@@ -8,18 +8,18 @@
 
 mod accounts;
 mod browser;
+mod browser_flow;
 mod discover;
 mod flows;
 mod grant;
-mod lookout;
-mod pages;
+mod login_tool;
 mod register;
 mod renewing;
 pub mod spec;
-mod stand_in;
+mod step_up;
 pub mod store;
+mod store_watch;
 mod token;
-mod wants;
 
 use std::{
     collections::HashMap,
@@ -39,10 +39,10 @@ use crate::{
 };
 
 pub use browser::REMEMBERED;
+pub use browser_flow::{Callback, Done, Prompt, Refusal};
 pub use discover::DiscoverError;
 pub use flows::{Account, BadVisit, LIFE};
 pub use grant::{Freshness, Grant};
-pub use pages::{Callback, Done, Prompt, Refusal};
 pub use register::RegisterError;
 pub use renewing::AGAIN;
 pub use token::TokenError;
@@ -51,11 +51,11 @@ use accounts::Grants;
 use browser::Browsers;
 use discover::{Login, Server};
 use flows::Flows;
+use login_tool::StandIn;
 use spec::{AccountSpec, ConnectSpec};
-use stand_in::StandIn;
+use step_up::Wants;
 use store::{CLIENT, Key, StoreError};
 use token::Client;
-use wants::Wants;
 
 /// Every connection, and every login under way. Clones share everything.
 #[derive(Clone)]
@@ -475,7 +475,7 @@ impl Connections {
             .ok_or(ConnectError::NoPage)
     }
 
-    /// Does what may wait for a disk, or for another process that holds the store, where no other task waits behind it.
+    /// Runs `work` on a blocking thread: it may wait for a disk, or for another process that holds the lock of the store.
     ///
     /// # Errors
     /// [`ConnectError::Panicked`].
@@ -488,8 +488,8 @@ impl Connections {
         done.map_err(|_| ConnectError::Panicked)
     }
 
-    /// Where people log in to this upstream. That it could not be found out is the answer for [`AGAIN`]: whoever waited for that
-    /// does not each wait for the next attempt.
+    /// Where people log in to this upstream. A failure is remembered for [`AGAIN`], so that callers who waited for one attempt do
+    /// not go on to make another each.
     async fn login(&self, upstream: &UpstreamId) -> Result<Arc<Login>, ConnectError> {
         let account = self.account(upstream)?;
         let known = self.shared.logins.get(upstream);

@@ -1,4 +1,4 @@
-//! The look-out: sees what another process did to the store (SECURITY 10).
+//! The watch over the store: sees what another process did to it (SECURITY 10).
 //!
 //! Guarantees: the store is read within a second of each change of its directory, and once more a second later, since the time of
 //! a change is no finer than a tick of the system's clock; what cannot be read of it is read again until
