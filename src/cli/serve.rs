@@ -17,7 +17,7 @@ use crate::{
     app::{AdminAt, App, AppError, Load, UpstreamStatus},
     audit::sinks::Stream,
     auth::spec::AuthSpec,
-    config::{Plan, Shown},
+    config::{Plan, StartCertificates},
     protocol::{Revision, UpstreamId},
     server::descriptors,
     tasks::{Lanes, Tasks},
@@ -57,7 +57,7 @@ pub(super) async fn run(args: Args) -> Ended {
         return Ended::Misused;
     };
     let source = args.source;
-    let shown = Shown::of(&plan);
+    let shown = StartCertificates::of(&plan);
     let load: Load = Arc::new(move || source.load_again(&shown).map(|(plan, _)| plan));
     serve(plan, Some(load), async |_, _| {}).await
 }

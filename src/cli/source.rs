@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     cli::{Ended, logs, out},
-    config::{self, Colour, Plan, Problem, Rejected, Shown, Vars},
+    config::{self, Colour, Plan, Problem, Rejected, StartCertificates, Vars},
 };
 
 /// The file that is read if none is named.
@@ -53,7 +53,10 @@ impl Source {
     }
 
     /// The same for one that serves already, and shows these certificates.
-    pub(super) fn load_again(&self, shown: &Shown) -> Result<(Plan, Vec<String>), Rejected> {
+    pub(super) fn load_again(
+        &self,
+        shown: &StartCertificates,
+    ) -> Result<(Plan, Vec<String>), Rejected> {
         self.read_by(|path, vars| config::load_again(path, vars, shown))
     }
 

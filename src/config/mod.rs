@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 pub use loaded::Loaded;
 pub use mcp_json::{Export, Import, import, load_mcp_json};
-pub use plan::{Plan, PolicyPlan, RENEWAL, Shown};
+pub use plan::{Plan, PolicyPlan, RENEWAL, StartCertificates};
 pub use problem::{Problem, Rejected};
 pub use reference::Vars;
 pub use render::Colour;
@@ -64,7 +64,11 @@ pub fn load_to_serve(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_again(path: &Path, vars: Vars<'_>, shown: &Shown) -> Result<Plan, Rejected> {
+pub fn load_again(
+    path: &Path,
+    vars: Vars<'_>,
+    shown: &StartCertificates,
+) -> Result<Plan, Rejected> {
     let mut findings = problem::Findings {
         serves: true,
         shown: shown.clone(),

@@ -115,9 +115,9 @@ impl Plan {
 
 /// The certificates that a gateway was started with: the key that each stands at, and its chain in PEM.
 #[derive(Debug, Clone, Default)]
-pub struct Shown(Vec<(String, Vec<u8>)>);
+pub struct StartCertificates(Vec<(String, Vec<u8>)>);
 
-impl Shown {
+impl StartCertificates {
     /// Those of a plan.
     pub fn of(plan: &Plan) -> Self {
         let own = plan.chains().into_iter();

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::plan::Shown;
+use super::plan::StartCertificates;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -87,7 +87,7 @@ pub(super) struct Findings {
     /// Whether a gateway is to serve by it, or somebody asks whether one could: then certificates have to be good still.
     pub(super) serves: bool,
     /// But for those that the gateway shows already.
-    pub(super) shown: Shown,
+    pub(super) shown: StartCertificates,
 }
 
 impl Findings {

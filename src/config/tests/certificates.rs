@@ -91,8 +91,8 @@ fn ops_5_certificates_of_our_own_that_have_expired_are_refused_wherever_they_are
         ]
     );
     // One that serves already and was started with them is not kept from reading the rest again; others are refused.
-    let running = Shown::of(&files.plan());
-    let again = |shown: &Shown| -> Vec<String> {
+    let running = StartCertificates::of(&files.plan());
+    let again = |shown: &StartCertificates| -> Vec<String> {
         match load_again(&files.path("usher.yaml"), &vars, shown) {
             Ok(_) => Vec::new(),
             Err(rejected) => rejected.problems.into_iter().map(|it| it.path).collect(),
@@ -100,7 +100,7 @@ fn ops_5_certificates_of_our_own_that_have_expired_are_refused_wherever_they_are
     };
     assert!(again(&running).is_empty());
     let all = ["listen.tls.cert", "upstreams.a.tls.cert"];
-    assert_eq!(again(&Shown::default()), all);
+    assert_eq!(again(&StartCertificates::default()), all);
     let moved = yaml("old").replace(" a: ", " b: ");
     files.add("usher.yaml", &moved);
     assert_eq!(again(&running), ["upstreams.b.tls.cert"]);
