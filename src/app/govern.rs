@@ -48,29 +48,29 @@ struct Standing {
     /// What is wrong with what was read last, where it is not in force.
     refused: Vec<Problem>,
     /// What was seen of the directory when that was told.
-    told_of: Look,
+    refused_of: DirListing,
     /// What the look-out saw of the directory last.
-    seen: Option<Look>,
+    seen: Option<DirListing>,
     /// What it had seen of it when it had it read last.
-    acted_on: Option<Look>,
+    acted_on: Option<DirListing>,
     /// The revision of the world that what was read last does not fit.
     unfit: Option<u64>,
     /// The set in force as it was read last, of which only the cases can be others.
     read: Option<Policy>,
     /// What was seen of the directory when that was read.
-    read_of: Look,
+    read_of: DirListing,
     /// The revision of the world that the set in force was held against last.
-    held_against: Option<u64>,
+    checked_at: Option<u64>,
     /// What did not fit then.
     misfits: Vec<Problem>,
     /// The cases that came out wrong when they were judged last, where they are enforced: each with its name.
     broken: Vec<(String, Problem)>,
     /// What was seen of the directory that those cases are of.
-    broken_of: Look,
+    broken_of: DirListing,
 }
 
 /// What is seen of a file without reading it: name, device, inode, length, times of content and of everything.
-type Look = Vec<(std::ffi::OsString, [i128; 5])>;
+type DirListing = Vec<(std::ffi::OsString, [i128; 5])>;
 
 /// The set to begin with: that of the directory, or nothing and what is wrong. Without a directory everything is permitted
 /// where nobody is asked who they are, and nothing where somebody is (SECURITY 9, AUTHZ-1).
@@ -106,18 +106,22 @@ pub fn unfit_policies(plan: &PolicyPlan, policy: &Policy, items: Vec<Item>) -> V
 pub fn failing_cases(plan: &PolicyPlan, policy: &Policy, items: &[Item]) -> Vec<Problem> {
     let outcomes = policy.run_cases(items, SystemTime::now());
     let known = outcomes.iter().filter(|outcome| !outcome.unknown);
-    known.filter_map(|outcome| told_of(plan, outcome)).collect()
+    known
+        .filter_map(|outcome| case_problem(plan, outcome))
+        .collect()
 }
 
 /// The cases of a set that do not come out as they say, over what is offered and what they tell of.
 fn broken_cases(plan: &PolicyPlan, policy: &Policy, items: &[Item]) -> Vec<Problem> {
     let outcomes = policy.run_cases(items, SystemTime::now());
-    let broken = outcomes.iter().filter_map(|outcome| told_of(plan, outcome));
+    let broken = outcomes
+        .iter()
+        .filter_map(|outcome| case_problem(plan, outcome));
     broken.collect()
 }
 
-/// What is wrong where a case does not come out as it says.
-fn told_of(plan: &PolicyPlan, outcome: &Outcome) -> Option<Problem> {
+/// The problem that a case is which does not come out as it says.
+fn case_problem(plan: &PolicyPlan, outcome: &Outcome) -> Option<Problem> {
     let failure = outcome.failure.as_deref()?;
     Some(Problem {
         file: plan.dir.join("cases.yaml").display().to_string(),
@@ -173,8 +177,8 @@ impl Governor {
             problems: Mutex::new(problems.clone()),
             standing: Mutex::new(Standing {
                 refused: problems,
-                told_of: look(&plan.dir),
-                read_of: look(&plan.dir),
+                refused_of: list(&plan.dir),
+                read_of: list(&plan.dir),
                 ..Standing::default()
             }),
             plan,
@@ -203,7 +207,7 @@ impl Governor {
     fn read(&self, standing: &mut Standing) -> Result<Vec<Problem>, Vec<Problem>> {
         standing.unfit = None;
         // Before it is read: what is written meanwhile is looked at again.
-        let seen = look(&self.plan.dir);
+        let seen = list(&self.plan.dir);
         let before = self.world.load();
         let result = Policy::load(&self.plan.dir).and_then(|policy| {
             let digest = policy.digest();
@@ -217,7 +221,7 @@ impl Governor {
                 // Its cases may be others.
                 standing.read = Some(policy);
                 standing.read_of.clone_from(&seen);
-                standing.held_against = None;
+                standing.checked_at = None;
                 return Ok(());
             }
             if self.plan.enforce_cases {
@@ -243,35 +247,35 @@ impl Governor {
         });
         if let Err(problems) = result {
             // Whoever writes the same mistake again is told again; nobody is told twice of the same files.
-            if problems != standing.refused || seen != standing.told_of {
+            if problems != standing.refused || seen != standing.refused_of {
                 tell(&problems, "the policies before stay in force");
                 self.noted(&problems, "refused");
                 standing.refused.clone_from(&problems);
-                standing.told_of = seen;
+                standing.refused_of = seen;
             }
             return Err(problems);
         }
         standing.refused.clear();
-        self.hold_against(standing);
+        self.check_against_catalog(standing);
         Ok(standing.unfit_now())
     }
 
     /// Holds the set in force against what is offered now: upstreams come, and their tools change, when it is in force already. What
     /// does not fit is told; the set stays, since what it cannot be evaluated for is denied. So is a case that it breaks, as the set
     /// of a start may, of which nobody could know before anything was offered: only a reload is refused for that (PRODUCT 9).
-    fn hold_against(&self, standing: &mut Standing) {
+    fn check_against_catalog(&self, standing: &mut Standing) {
         let now = self.world.load();
-        if standing.held_against == Some(now.revision) {
+        if standing.checked_at == Some(now.revision) {
             return;
         }
-        standing.held_against = Some(now.revision);
+        standing.checked_at = Some(now.revision);
         let misfits = now.policy().problems().to_vec();
         let (mut broken, mut all_judged) = (Vec::new(), true);
         if self.plan.enforce_cases {
             let policy = standing.read.as_ref().unwrap_or(now.policy().policy());
             for outcome in policy.run_cases(&now.items(), SystemTime::now()) {
                 if !outcome.unknown {
-                    let told = told_of(&self.plan, &outcome);
+                    let told = case_problem(&self.plan, &outcome);
                     broken.extend(told.map(|it| (outcome.name, it)));
                     continue;
                 }
@@ -363,7 +367,7 @@ impl Governor {
 
     /// Looks at the directory, and has it read where it has changed and is not being written any more.
     fn look_once(&self) {
-        let now = Some(look(&self.plan.dir));
+        let now = Some(list(&self.plan.dir));
         let mut standing = self.standing();
         let is_settled = std::mem::replace(&mut standing.seen, now.clone()) == now;
         // Whether a set did not fit what was offered, which is something else now.
@@ -374,8 +378,8 @@ impl Governor {
             standing.acted_on = now;
             // What is wrong is told.
             drop(self.read(&mut standing));
-        } else if standing.held_against != Some(self.world.load().revision) {
-            self.hold_against(&mut standing);
+        } else if standing.checked_at != Some(self.world.load().revision) {
+            self.check_against_catalog(&mut standing);
         } else {
             return;
         }
@@ -383,10 +387,10 @@ impl Governor {
     }
 }
 
-/// Does what reads files where no other task waits behind it.
+/// Runs `read` on a blocking thread: it reads files, and may take a while.
 ///
 /// # Errors
-/// Those of `read`; where it panics, that of `what` nothing more is known.
+/// Those of `read`; where it panics, a problem with `what` that says so.
 pub(super) async fn to_the_end<T: Send + 'static>(
     what: &str,
     read: impl FnOnce() -> Result<T, Vec<Problem>> + Send + 'static,
@@ -411,11 +415,11 @@ fn tell(problems: &[Problem], outcome: &str) {
 }
 
 /// What is seen of a directory without reading its files; the same as before for as long as nothing is written.
-fn look(dir: &Path) -> Look {
+fn list(dir: &Path) -> DirListing {
     let Ok(entries) = fs::read_dir(dir) else {
-        return Look::new();
+        return DirListing::new();
     };
-    let mut seen: Look = entries
+    let mut seen: DirListing = entries
         .take(FILES)
         .filter_map(|entry| {
             let entry = entry.ok()?;

@@ -56,7 +56,7 @@ use crate::{
     stack,
     tasks::{PerLaneArc, Tasks},
     telemetry::Telemetry,
-    upstream::{Sink, Upstream},
+    upstream::{Sink, Upstream, spec::UpstreamSpec},
 };
 
 pub use admin::{AdminAt, Load};
@@ -143,6 +143,40 @@ pub enum AppError {
     Auth(#[from] GuardError),
 }
 
+/// Starts everything upstream, which publishes what it offers into `world`.
+fn start_upstreams(
+    plan: &Plan,
+    world: &Arc<World>,
+    connections: Option<&Connections>,
+    tasks: &Tasks,
+) -> Arc<Fleet> {
+    let publisher = Publisher::new(
+        world.clone(),
+        connections.map(|all| (all.clone(), tasks.child())),
+    );
+    for id in plan.connect.accounts.keys() {
+        let not_tried = Contribution {
+            awaited: true,
+            ..Contribution::default()
+        };
+        publisher.publish(id, not_tried);
+    }
+    let sink: Arc<dyn Sink> = Arc::new(publisher);
+    let start = |spec: &UpstreamSpec| {
+        let (bounds, desk) = (plan.catalog.bounds, world.hub().desk(&spec.id));
+        let (spec_of, sink, connections) = (spec.clone(), sink.clone(), connections.cloned());
+        let upstream = Upstream::start_connected(spec_of, bounds, sink, desk, connections, tasks);
+        (spec.id.clone(), upstream)
+    };
+    let all: HashMap<_, _> = plan.upstreams.iter().map(start).collect();
+    let own = all.values().filter(|it| it.offers_each_their_own());
+    let own: Vec<_> = own.cloned().collect();
+    if !own.is_empty() {
+        world.expect_own();
+    }
+    Arc::new(Fleet { all, own })
+}
+
 impl App {
     /// Builds everything and begins to connect to the upstreams; listens nowhere yet.
     ///
@@ -174,9 +208,9 @@ impl App {
         let hub = Hub::new(plan.listens);
         audit::note_definitions(&findings, &journal);
         let (policy, problems) = govern::first(&plan);
+        let ledger = Arc::new(Ledger::open(&plan.pins, findings.clone())?);
         let mut catalog = plan.catalog.clone();
         catalog.screen = content::screen(&sanitizer);
-        let ledger = Arc::new(Ledger::open(&plan.pins, findings.clone())?);
         let world =
             World::under(&policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
         let world = Arc::new(world);
@@ -191,39 +225,11 @@ impl App {
         });
         let closing = CancellationToken::new();
         let connections = connections(&plan, &tasks)?;
-        let sealer = Arc::new(
-            plan.state_key
-                .as_ref()
-                .map_or_else(Sealer::ephemeral, |key| {
-                    Sealer::new(key.expose_secret().as_bytes())
-                }),
-        );
-        let publisher = Arc::new(Publisher::new(
-            world.clone(),
-            connections.clone().map(|all| (all, tasks.child())),
-        ));
-        for id in plan.connect.accounts.keys() {
-            let not_tried = Contribution {
-                awaited: true,
-                ..Contribution::default()
-            };
-            publisher.publish(id, not_tried);
-        }
-        let sink: Arc<dyn Sink> = publisher;
-        let start = |spec: &crate::upstream::spec::UpstreamSpec| {
-            let (bounds, desk) = (plan.catalog.bounds, hub.desk(&spec.id));
-            let (spec_of, sink) = (spec.clone(), sink.clone());
-            let upstream =
-                Upstream::start_connected(spec_of, bounds, sink, desk, connections.clone(), &tasks);
-            (spec.id.clone(), upstream)
-        };
-        let all: HashMap<_, _> = plan.upstreams.iter().map(start).collect();
-        let own = all.values().filter(|it| it.offers_each_their_own());
-        let own: Vec<_> = own.cloned().collect();
-        if !own.is_empty() {
-            world.expect_own();
-        }
-        let fleet = Arc::new(Fleet { all, own });
+        let sealer = plan.state_key.as_ref();
+        let sealer = sealer.map_or_else(Sealer::ephemeral, |key| {
+            Sealer::new(key.expose_secret().as_bytes())
+        });
+        let fleet = start_upstreams(&plan, &world, connections.as_ref(), &tasks);
         let feed = Feed::new();
         let parts = stack::Parts {
             auditor: auditor.clone(),
@@ -232,7 +238,7 @@ impl App {
                 .as_ref()
                 .map_or_else(Spans::none, |telemetry| telemetry.spans().clone()),
             world: world.clone(),
-            sealer,
+            sealer: Arc::new(sealer),
             upstreams: fleet.clone(),
             connections: connections.clone(),
             sanitizer: sanitizer.clone(),
