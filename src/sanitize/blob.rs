@@ -11,7 +11,7 @@ use base64::{
 use super::readable;
 
 /// A text that data in Base64 stands for.
-pub(super) struct Decoded {
+pub(super) struct BlobText {
     pub(super) text: String,
     /// Whether it is Base64 of that text and nothing else, byte for byte, and is read in no other way.
     pub(super) exact: bool,
@@ -31,7 +31,7 @@ struct Wide {
 /// What data in Base64 that is called text is read as.
 pub(super) struct Reading {
     /// The texts that readers may make of it.
-    pub(super) texts: Vec<Decoded>,
+    pub(super) texts: Vec<BlobText>,
     /// Whether it is no text in any encoding that can be told, but something that nobody can look into.
     pub(super) is_binary: bool,
 }
@@ -64,13 +64,13 @@ pub(super) fn read(encoded: &str, charset: &str) -> Reading {
 }
 
 /// The text of bytes that are UTF-8, or mostly; or they come back.
-fn narrow(bytes: Vec<u8>, is_strict: bool) -> Result<Decoded, Vec<u8>> {
+fn narrow(bytes: Vec<u8>, is_strict: bool) -> Result<BlobText, Vec<u8>> {
     let wide = None;
     let (text, bytes) = match String::from_utf8(bytes) {
         // An archive of ASCII files is UTF-8, too: without its controls nothing would be left of it.
         Ok(text) if is_strict && !is_no_text(text.as_bytes()) => {
             let exact = true;
-            return Ok(Decoded { text, exact, wide });
+            return Ok(BlobText { text, exact, wide });
         }
         Ok(text) => (text, Vec::new()),
         Err(error) => {
@@ -85,7 +85,7 @@ fn narrow(bytes: Vec<u8>, is_strict: bool) -> Result<Decoded, Vec<u8>> {
     let plain = text.chars().filter(is_plain).count();
     let exact = false;
     if readable::is_text(plain, text.chars().count()) {
-        Ok(Decoded { text, exact, wide })
+        Ok(BlobText { text, exact, wide })
     } else if bytes.is_empty() {
         Err(text.into_bytes())
     } else {
@@ -119,7 +119,7 @@ impl Wide {
         may_be.then_some(Self { big, marked })
     }
 
-    fn decoded(self, bytes: &[u8], alone: bool) -> Decoded {
+    fn decoded(self, bytes: &[u8], alone: bool) -> BlobText {
         let mark = if self.marked { 2 } else { 0 };
         let (pairs, rest) = bytes[mark..].as_chunks::<2>();
         let units = pairs.iter().map(|pair| {
@@ -136,7 +136,7 @@ impl Wide {
                 one.unwrap_or(char::REPLACEMENT_CHARACTER)
             })
             .collect();
-        Decoded {
+        BlobText {
             text,
             exact: alone && !broken,
             wide: Some(self),
@@ -144,7 +144,7 @@ impl Wide {
     }
 }
 
-impl Decoded {
+impl BlobText {
     /// Base64 of another text, written as this one was.
     pub(super) fn encoded_like(&self, text: &str) -> String {
         let Some(Wide { big, marked }) = self.wide else {

@@ -31,7 +31,7 @@ pub struct OwnCredentials(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    // Read by every scan, written when a credential comes: no scan waits for a writer.
+    // Read by every scan, written when credentials are given, at the start: no scan waits for a writer.
     search: ArcSwapOption<Search>,
     // A std mutex: serialises writers. Never held across an await.
     held: Mutex<VecDeque<Arc<SecretString>>>,
