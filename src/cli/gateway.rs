@@ -105,7 +105,7 @@ impl Where {
         if matches!(to, To::Look) {
             plan = looking(plan);
         }
-        Ok(Gateway::AdHoc(begun(plan, to).await?, None))
+        Ok(Gateway::AdHoc(start(plan, to).await?, None))
     }
 
     /// The same, asked as by somebody, where somebody is named: a gateway of our own takes the word of whoever runs it.
@@ -125,7 +125,7 @@ impl Where {
     pub(super) async fn seen_by(&self, who: Arc<Identity>) -> Result<Gateway, Ended> {
         let mut plan = self.source.plan().ok_or(Ended::Misused)?;
         plan.audit = None;
-        Ok(Gateway::AdHoc(begun(plan, To::Look).await?, Some(who)))
+        Ok(Gateway::AdHoc(start(plan, To::Look).await?, Some(who)))
     }
 }
 
@@ -139,9 +139,9 @@ fn tell(statuses: &[UpstreamStatus]) {
 }
 
 /// One of our own of this plan, ready for this, and what is wrong is told; if there is none, so is the reason.
-async fn begun(plan: Plan, to: To<'_>) -> Result<Own, Ended> {
+async fn start(plan: Plan, to: To<'_>) -> Result<Own, Ended> {
     let halt = halt()?;
-    let (app, tasks) = built(plan, None).await?;
+    let (app, tasks) = build_and_tell(plan, None).await?;
     let own = Own { app, tasks, halt };
     let (own, statuses) = own.ready(to).await?;
     tell(&statuses);
@@ -171,7 +171,7 @@ pub(super) fn looking(mut plan: Plan) -> Plan {
 pub(super) async fn build_observed(source: &Source) -> Result<(App, Tasks), Ended> {
     let plan = source.plan_to_serve().ok_or(Ended::Misused)?;
     let telemetry = observed(&plan)?;
-    built(plan, Some(telemetry)).await
+    build_and_tell(plan, Some(telemetry)).await
 }
 
 /// What watches a gateway of this plan; if nothing can, the reason has been told.
@@ -182,17 +182,19 @@ pub(super) fn observed(plan: &Plan) -> Result<Telemetry, Ended> {
     })
 }
 
-async fn built(plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
+/// Builds the gateway of a plan, and tells what is wrong with it although it was built.
+async fn build_and_tell(plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
     // What is wrong with those of a directory is in the log.
     let unguided = plan.policy.is_none();
-    let (app, tasks) = Box::pin(raised(plan, telemetry)).await?;
+    let (app, tasks) = Box::pin(build(plan, telemetry)).await?;
     for problem in app.policy_problems().iter().filter(|_| unguided) {
         out::note(&problem.to_string());
     }
     Ok((app, tasks))
 }
 
-async fn raised(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
+/// Builds the gateway of a plan; if that fails, the reason has been told.
+async fn build(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
     if let Some(audit) = &mut plan.audit
         && audit.sinks.lines.is_some()
     {
@@ -214,7 +216,7 @@ impl Own {
     /// none, the reason has been told.
     pub(super) async fn settled(plan: Plan) -> Result<(Self, Vec<UpstreamStatus>), Ended> {
         let halt = halt()?;
-        let (app, tasks) = Box::pin(raised(looking(plan), None)).await?;
+        let (app, tasks) = Box::pin(build(looking(plan), None)).await?;
         Self { app, tasks, halt }.ready(To::Look).await
     }
 
