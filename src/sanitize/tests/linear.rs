@@ -255,6 +255,61 @@ fn what_stands_far_from_all_of_them_is_not_looked_at_for_each() {
     });
 }
 
+/// Rows are much shorter than a text, so that twice as many of them take twice the work however often each is gone over.
+#[test]
+fn a_row_of_a_table_is_gone_over_a_few_times_however_many_numbers_are_in_it() {
+    let sanitizer = sanitizer();
+    let quotes = "'".repeat(2_730);
+    let times = [
+        (
+            "quotes",
+            "inn;".repeat(123) + "inn\n",
+            format!("{quotes}{}\n", ";7707083893".repeat(123)),
+        ),
+        (
+            "columns",
+            "inn  note        ".repeat(200) + "\n",
+            format!("{}\n", "7707083893       ".repeat(200)),
+        ),
+        (
+            "columns under rules",
+            format!(
+                "{}\n{}\n",
+                "inn              ".repeat(200),
+                "----------       ".repeat(200)
+            ),
+            format!("{}\n", "7707083893       ".repeat(200)),
+        ),
+        (
+            "cells with a line each",
+            "|===\n".to_owned() + &"|inn".repeat(30) + "\n\n",
+            format!("{}\n", "|7707083893     \n".repeat(30)),
+        ),
+        (
+            "html",
+            format!("<table><tr>{}</tr>", "<th>inn".repeat(200)),
+            format!("<tr>{}", "<td>7707083893   ".repeat(200)),
+        ),
+        (
+            "html without rows",
+            "<table><tr><th>inn</tr>".to_owned(),
+            "<td>7707083893   ".repeat(200),
+        ),
+        (
+            "brackets",
+            format!("[[{}\"inn\"]", "\"inn\",".repeat(200)),
+            format!(",[{}0]", "7707083893,      ".repeat(200)),
+        ),
+    ]
+    .map(|(name, before, row)| {
+        let rows = SHORTER / row.len();
+        let value = text(&(before + &row.repeat(rows)));
+        (name, work(&sanitizer, &value) / value.len())
+    });
+    // Numbers are dense, and what stands around each is looked at, too.
+    assert!(times.iter().all(|(_, times)| *times < 140), "{times:?}");
+}
+
 #[test]
 fn twice_the_text_takes_twice_the_work_however_it_is_encoded() {
     use base64::{Engine, engine::general_purpose::STANDARD};

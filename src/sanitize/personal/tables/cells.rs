@@ -1,10 +1,11 @@
 //! Rows, and the cells in them.
 //!
-//! Guarantees: a line is looked at no farther than [`ROW`]. Deliberately absent: what is a table.
+//! Guarantees: a line is looked at no farther than [`ROW`], and a row that numbers stand in once for all of them. Deliberately
+//! absent: what is a table.
 
 use std::ops::Range;
 
-use super::ROW;
+use super::{Kind, ROW};
 use crate::sanitize::work::looked;
 
 /// What parts the columns of a line.
@@ -20,15 +21,103 @@ pub(in super::super) const fn is_outside(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\r' | b'"' | b'\'' | b'\\' | b'`')
 }
 
+/// A row, and what tells its columns apart.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// As far as it is looked at.
+    place: Range<usize>,
+    /// Where the joints of its cells stand, their tags, or its characters, whichever the kind of table is read by. `None` where
+    /// the row begins too far before.
+    marks: Option<Vec<usize>>,
+}
+
+impl Row {
+    /// The row around a place, in a table of this kind with so many columns.
+    pub(super) fn around(kind: Kind, text: &[u8], at: usize, columns: usize) -> Self {
+        let start = match kind {
+            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Stacked => line_start(text, at),
+            Kind::Html => row_of_html(text, at),
+            Kind::Bracketed(open) => row(text, at, open),
+        };
+        looked(at - start.unwrap_or_else(|| at.saturating_sub(ROW)));
+        let from = start.unwrap_or(at);
+        let to = (from + ROW).min(text.len());
+        let end = match kind {
+            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Stacked => line_end(text, from),
+            Kind::Html => {
+                // Behind the tag that the row itself begins with.
+                let behind = (from + 1).min(to);
+                let next = memchr::memmem::find(&text[behind..to], b"<tr");
+                next.map_or(to, |next| behind + next)
+            }
+            Kind::Bracketed(open) => {
+                let next = memchr::memchr2(open, closing(open), &text[from..to]);
+                next.map_or(to, |next| from + next)
+            }
+        };
+        let place = from..end;
+        let marks = start.and_then(|_| marks(kind, text, &place, columns));
+        Self { place, marks }
+    }
+
+    /// Whether a place is in this row.
+    pub(super) fn holds(&self, at: usize) -> bool {
+        self.place.contains(&at)
+    }
+
+    /// Whether anything is known of it.
+    pub(super) const fn is_known(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// How many joints, tags or characters stand before a place in it.
+    pub(super) fn before(&self, at: usize) -> Option<usize> {
+        let marks = self.marks.as_ref()?;
+        Some(marks.partition_point(|mark| *mark < at))
+    }
+
+    /// Where something stands in a row that is read by its characters.
+    pub(super) fn characters(&self, place: &Range<usize>) -> Option<Range<usize>> {
+        Some(self.before(place.start)?..self.before(place.end)?)
+    }
+}
+
+/// What is counted in a row to tell its columns apart.
+fn marks(kind: Kind, text: &[u8], row: &Range<usize>, columns: usize) -> Option<Vec<usize>> {
+    let joints = |by| {
+        cells(text, row.clone(), by)
+            .into_iter()
+            .map(|cell| cell.end)
+    };
+    Some(match kind {
+        Kind::Parted(by) => joints(by).collect(),
+        Kind::Bracketed(_) => joints(b",").collect(),
+        Kind::Html => {
+            let cells = cells_of_html(text, row.clone()).into_iter();
+            cells.map(|cell| cell.start).collect()
+        }
+        Kind::Fixed | Kind::Ruled => {
+            looked(row.len());
+            let first = |at: &usize| text[*at] & 0xC0 != 0x80;
+            row.clone().filter(first).collect()
+        }
+        // Each line above is a cell before this one.
+        Kind::Stacked => vec![row.start; cells_above(text, row.start, columns)?],
+    })
+}
+
+const fn closing(open: u8) -> u8 {
+    if open == b'(' { b')' } else { b']' }
+}
+
 /// Where the row of a bracket of this kind begins in which a place is.
-pub(super) fn row(text: &[u8], start: usize, open: u8) -> Option<usize> {
-    let close = if open == b'(' { b')' } else { b']' };
+fn row(text: &[u8], start: usize, open: u8) -> Option<usize> {
     let from = start.saturating_sub(ROW);
-    let at = memchr::memrchr2(open, close, &text[from..start])?;
+    let at = memchr::memrchr2(open, closing(open), &text[from..start])?;
     (text[from + at] == open).then_some(from + at + 1)
 }
 
-pub(super) fn row_of_html(text: &[u8], start: usize) -> Option<usize> {
+fn row_of_html(text: &[u8], start: usize) -> Option<usize> {
     let from = start.saturating_sub(ROW);
     memchr::memmem::rfind(&text[from..start], b"<tr").map(|at| from + at)
 }
@@ -55,25 +144,27 @@ pub(super) fn cells_of_html(text: &[u8], row: Range<usize>) -> Vec<Range<usize>>
 pub(super) fn cells(text: &[u8], row: Range<usize>, by: &[u8]) -> Vec<Range<usize>> {
     let mut cells = Vec::new();
     let (mut start, mut quote) = (row.start, None);
+    // Whether nothing of the cell was met that stands in it.
+    let mut blank = true;
     looked(row.len());
-    for (at, byte) in text[row.clone()].iter().enumerate() {
-        let at = row.start + at;
+    for (at, byte) in row.clone().zip(&text[row.clone()]) {
+        // The rest of a joint of several bytes.
+        if at < start {
+            continue;
+        }
         match (quote, *byte) {
-            (None, byte) if at >= start && byte == by[0] && text[at..].starts_with(by) => {
+            (None, byte) if byte == by[0] && text[at..].starts_with(by) => {
                 cells.push(start..at);
-                start = at + by.len();
+                (start, blank) = (at + by.len(), true);
+                continue;
             }
-            // A quote begins a cell, or it is an apostrophe; a sign stands before lines of differences.
-            (None, byte @ (b'"' | b'\''))
-                if text[start..at]
-                    .iter()
-                    .all(|byte| is_outside(byte) || matches!(byte, b'+' | b'\n')) =>
-            {
-                quote = Some(byte);
-            }
+            // A quote begins a cell, or it is an apostrophe.
+            (None, byte @ (b'"' | b'\'')) if blank => quote = Some(byte),
             (Some(open), byte) if open == byte => quote = None,
             _ => {}
         }
+        // A sign stands before lines of differences.
+        blank &= is_outside(byte) || matches!(byte, b'+' | b'\n');
     }
     cells.push(start..row.end);
     cells
@@ -126,7 +217,7 @@ pub(super) fn is_cell(line: &[u8]) -> bool {
 
 /// How many cells stand above the line that a place is in, each in a line of its own; nothing where they are not fewer than `most`,
 /// or too long.
-pub(super) fn cells_above(text: &[u8], at: usize, most: usize) -> Option<usize> {
+fn cells_above(text: &[u8], at: usize, most: usize) -> Option<usize> {
     let mut line = line_start(text, at)?;
     looked(at - line);
     for above in 0..most {
@@ -158,14 +249,6 @@ pub(super) fn cell(text: &[u8], span: &Range<usize>) -> Range<usize> {
         })
         .count();
     span.start - start..span.end
-}
-
-/// Where something stands in its line, in characters.
-pub(super) fn columns_of(text: &[u8], place: Range<usize>) -> Option<Range<usize>> {
-    let line = line_start(text, place.start)?;
-    let count = |bytes: &[u8]| bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
-    let start = count(&text[line..place.start]);
-    Some(start..start + count(&text[place]))
 }
 
 /// Whether a line is there to be seen only: `|---|:-:|`, `----+----`, and the same in lines of boxes.

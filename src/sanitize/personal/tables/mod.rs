@@ -3,8 +3,9 @@
 //! Lines whose cells are parted by commas, semicolons, tabs or bars, lines whose columns stand one below the other, lines that are a
 //! cell each, rows of HTML, rows of values in SQL, and lists of lists in JSON.
 //!
-//! Guarantees: linear in the text, since rows are gone through once for each table, and no table is looked for in what was gone
-//! through; nothing is looked for before a number asks. Deliberately absent: cells that reach over more than one column.
+//! Guarantees: linear in the text, since rows are gone through once for each table and once for all the numbers in them, and no
+//! table is looked for in what was gone through; nothing is looked for before a number asks. Deliberately absent: cells that
+//! reach over more than one column.
 
 mod cells;
 mod heads;
@@ -13,10 +14,7 @@ mod tests;
 
 use std::ops::Range;
 
-use cells::{
-    JOINTS, cell, cells, cells_above, cells_of_html, columns_of, is_cell, is_ruler, line_end,
-    line_start, row, row_of_html,
-};
+use cells::{JOINTS, Row, cell, is_cell, is_ruler, line_end, line_start};
 pub(super) use cells::{is_joint, is_outside};
 use heads::{bracketed, fixed, html, parted, stacked};
 
@@ -40,6 +38,8 @@ const STACKED: usize = 32;
 pub(super) struct Heading {
     /// Where the name stands in the text.
     pub(super) place: Range<usize>,
+    /// Where it stands in its line, in characters, if columns are told by that.
+    characters: Option<Range<usize>>,
     /// The rules that the name announces.
     pub(super) announced: Set,
 }
@@ -63,6 +63,8 @@ struct Table {
     moved: usize,
     /// What any of them announces.
     any: Set,
+    /// The row that a number was asked about last.
+    row: Option<Row>,
 }
 
 /// What parts the columns.
@@ -110,7 +112,7 @@ impl Tables {
         text: &[u8],
         start: usize,
         said: impl Fn(Range<usize>) -> Set,
-    ) -> Option<&Table> {
+    ) -> Option<&mut Table> {
         let within = |table: &mut Table| table.reaches(text, start);
         if !self.table.as_mut().is_some_and(within) {
             let gone = self.table.take().map_or(0, |table| table.rows.end);
@@ -124,7 +126,7 @@ impl Tables {
             }
             self.table = Some(table);
         }
-        self.table.as_ref()
+        self.table.as_mut()
     }
 }
 
@@ -144,7 +146,10 @@ impl Table {
             Kind::Bracketed(open) => bracketed(text, start, from, open),
         };
         let (names, rows) = found.unwrap_or_default();
+        let line = names.first().filter(|_| kind.is_aligned());
+        let line = line.map(|first| Row::around(kind, text, first.start, names.len()));
         let columns = names.into_iter().map(|place| Heading {
+            characters: line.as_ref().and_then(|line| line.characters(&place)),
             place,
             announced: Set::NONE,
         });
@@ -163,7 +168,17 @@ impl Table {
             columns,
             moved,
             any: Set::NONE,
+            row: None,
         }
+    }
+
+    /// The row around a place.
+    fn row(&mut self, text: &[u8], at: usize) -> &Row {
+        let row = match self.row.take().filter(|row| row.holds(at)) {
+            Some(row) => row,
+            None => Row::around(self.kind, text, at, self.columns.len().min(STACKED)),
+        };
+        self.row.insert(row)
     }
 
     /// Whether a place is in one of its rows, which are followed so far.
@@ -197,7 +212,7 @@ impl Table {
         };
         let over = |end: &&[u8]| memchr::memmem::find(between, end).is_some();
         let row = match self.kind {
-            Kind::Bracketed(open) => row(text, start, open).is_some(),
+            Kind::Bracketed(_) => self.row(text, start).is_known(),
             Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Stacked | Kind::Html => true,
         };
         if !row || ends.iter().any(over) {
@@ -208,37 +223,28 @@ impl Table {
     }
 
     /// The name of the column in which a number stands.
-    fn column(&self, text: &[u8], span: &Range<usize>) -> Option<&Heading> {
+    fn column(&mut self, text: &[u8], span: &Range<usize>) -> Option<&Heading> {
         if self.columns.is_empty() {
             return None;
         }
-        let nth = match self.kind {
-            Kind::Parted(by) => {
-                let line = line_start(text, span.start)?;
-                cells(text, line..span.start, by).len() - 1
-            }
+        let (kind, moved) = (self.kind, self.moved);
+        let row = self.row(text, span.start);
+        let nth = match kind {
+            Kind::Parted(_) | Kind::Stacked | Kind::Bracketed(_) => row.before(span.start)?,
+            Kind::Html => row.before(span.start)?.checked_sub(1)?,
             Kind::Fixed | Kind::Ruled => {
-                let here = if self.kind == Kind::Ruled {
+                let here = if kind == Kind::Ruled {
                     span.clone()
                 } else {
                     cell(text, span)
                 };
-                let here = columns_of(text, here)?;
-                let here = here.start + self.moved..here.end + self.moved;
+                let here = row.characters(&here)?;
+                let here = here.start + moved..here.end + moved;
                 let overlaps = |heading: &&Heading| {
-                    columns_of(text, heading.place.clone())
-                        .is_some_and(|there| there.start < here.end && here.start < there.end)
+                    let there = heading.characters.as_ref();
+                    there.is_some_and(|there| there.start < here.end && here.start < there.end)
                 };
                 return self.columns.iter().find(overlaps);
-            }
-            Kind::Stacked => cells_above(text, span.start, self.columns.len().min(STACKED))?,
-            Kind::Html => {
-                let row = row_of_html(text, span.start)?;
-                cells_of_html(text, row..span.start).len().checked_sub(1)?
-            }
-            Kind::Bracketed(open) => {
-                let row = row(text, span.start, open)?;
-                cells(text, row..span.start, b",").len() - 1
             }
         };
         self.columns.get(nth)
@@ -269,6 +275,14 @@ impl Kind {
         match self {
             Self::Parted(_) | Self::Fixed | Self::Ruled | Self::Stacked => true,
             Self::Html | Self::Bracketed(_) => false,
+        }
+    }
+
+    /// Whether its columns are told by where they stand in a line.
+    const fn is_aligned(self) -> bool {
+        match self {
+            Self::Fixed | Self::Ruled => true,
+            Self::Parted(_) | Self::Stacked | Self::Html | Self::Bracketed(_) => false,
         }
     }
 
