@@ -13,20 +13,22 @@ pub(super) fn placeholder(rule: &str) -> String {
     format!("{OPEN}{rule}]")
 }
 
-/// The text with a placeholder in the place of each hit; they come in their order, and may overlap.
+/// The text with a placeholder in the place of each hit, and of the whole of each character that one lies in; they come in their
+/// order, and may overlap.
 pub(super) fn replaced<'a>(text: &'a str, hits: &[Hit]) -> Cow<'a, str> {
     let (mut kept, mut from) = (String::new(), 0);
     for hit in hits {
-        if let Some(before) = text.get(from..hit.span.start) {
+        let start = text.floor_char_boundary(hit.span.start);
+        if let Some(before) = text.get(from..start) {
             kept.push_str(before);
             kept.push_str(&placeholder(&hit.rule));
         }
-        from = from.max(hit.span.end);
+        from = from.max(text.ceil_char_boundary(hit.span.end));
     }
-    match text.get(from..) {
-        Some(rest) if from > 0 => (kept + rest).into(),
-        _ => text.into(),
+    if from == 0 {
+        return text.into();
     }
+    (kept + &text[from..]).into()
 }
 
 /// Whether a span of a text lies in a placeholder, so that nothing is found in what we wrote. A name of ours is words in lower
@@ -71,6 +73,21 @@ pub(super) fn is_telling(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sanitize::Class;
+
+    #[test]
+    fn a_character_goes_as_a_whole() {
+        let hits = [3..4, 5..9].map(|span| Hit {
+            span,
+            class: Class::Secret,
+            rule: "x".into(),
+            inert: None,
+        });
+        let told = "caf[redacted:x][redacted:x]";
+        assert_eq!(replaced("caf\u{e9}!", &hits), told);
+        assert_eq!(replaced("caf\u{e9}!", &hits[..1]), "caf[redacted:x]!");
+        assert_eq!(replaced("caf\u{e9}!", &[]), "caf\u{e9}!");
+    }
 
     #[test]
     fn only_what_lies_in_a_placeholder_is_one() {

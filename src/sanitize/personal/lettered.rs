@@ -484,6 +484,10 @@ mod tests {
             assert_eq!(names(&format!("item {number}")), [""; 0], "{number}");
             assert_eq!(names(&format!("{text}7")), [""; 0], "longer: {text}");
         }
+        // The check of Mauritius is a character of its own.
+        for text in ["nid A010180000002\u{e9}", "nid A010180000002 x"] {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
         let parted = "02 230966 T 81 2";
         let found = told(&format!("RVNR {parted}, known"));
         assert_eq!(

@@ -322,7 +322,7 @@ pub(super) fn mauritian(run: &[u8]) -> bool {
     let Some((last, rest)) = run.split_last() else {
         return false;
     };
-    if last.is_ascii_lowercase() {
+    if !last.is_ascii_digit() && !last.is_ascii_uppercase() {
         return false;
     }
     let of_day: Option<&[u8; 4]> = rest.get(1..5).and_then(|day| day.first_chunk());

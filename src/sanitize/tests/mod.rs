@@ -307,6 +307,33 @@ fn without_time_content_is_blocked_and_not_passed() {
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
 }
 
+/// Finds the first byte of a character of two.
+struct Cutting;
+
+impl Detector for Cutting {
+    fn class(&self) -> Class {
+        Class::Secret
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        hits.extend(text.find('\u{e9}').map(|at| Hit {
+            span: at..at + 1,
+            class: Class::Secret,
+            rule: "cutting".into(),
+            inert: None,
+        }));
+    }
+}
+
+#[test]
+fn content_in_which_a_place_is_none_is_blocked() {
+    let sanitizer = Sanitizer::new(vec![Arc::new(Cutting)], Rules::default(), Findings::new());
+    let actions = Actions::default();
+    let subject = Subject::new(Direction::Results, &actions);
+    let verdict = sanitizer.look(&json("[\"caf\u{e9}\"]"), &subject);
+    assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
+}
+
 #[test]
 fn what_was_found_when_time_ran_out_is_not_taken_for_what_comes_next() {
     let with = |budget| {
