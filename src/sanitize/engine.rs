@@ -112,7 +112,8 @@ impl Sanitizer {
         verdict
     }
 
-    /// What is in a definition of this kind, which is never altered. Without a kind it is what its upstream says of itself.
+    /// What is in a definition of this kind, which is never altered: of all that is to be dealt with alike the
+    /// first. Without a kind it is what its upstream says of itself.
     pub fn definition(
         &self,
         value: &Json,
@@ -164,25 +165,29 @@ impl Sanitizer {
                 place: String::new(),
             });
         }
-        let places = places(&scratch.spots);
-        let places = value.pointers(&places, hidden(value, &scratch.names));
-        for (mut spot, place) in scratch.spots.drain(..).zip(places) {
-            // What only may be an attempt on the model is shown, or held until somebody approved it (CAT-4).
-            let doubt = matches!(spot.class, Some(Class::Active | Class::Injection))
-                && spot.action == Action::Quarantine;
-            if doubt {
-                spot.action = Action::Flag;
+        let (spots, names) = (&mut scratch.spots, &scratch.names);
+        let mut first: Vec<&Spot> = Vec::new();
+        for spot in &*spots {
+            let same = |known: &&Spot| {
+                known.action == spot.action && known.is_doubtful() == spot.is_doubtful()
+            };
+            if !first.iter().any(same) {
+                first.push(spot);
             }
-            found.push(Found {
-                kind: spot.kind,
-                rule: spot.rule.clone(),
-                action: spot.action,
-                doubt,
-                place: place.clone(),
-            });
-            if noting {
-                self.tell(spot.finding(&subject, place));
+        }
+        let places = value.pointers(&places(first.iter().copied()), hidden(value, names));
+        found.extend(first.iter().zip(places).map(|(spot, place)| Found {
+            kind: spot.kind,
+            rule: spot.rule.clone(),
+            action: spot.shown_as(),
+            doubt: spot.is_doubtful(),
+            place,
+        }));
+        if noting {
+            for spot in &mut *spots {
+                spot.action = spot.shown_as();
             }
+            self.note(value, spots, names, &subject);
         }
         SCRATCH.set(Some(scratch));
         found
@@ -250,7 +255,10 @@ impl Sanitizer {
                 // What is only noted is still there in the last pass.
                 spots.retain(Spot::alters);
             }
-            self.note(&now, spots, names, subject, &mut marks);
+            self.note(&now, spots, names, subject);
+            for (spot, times) in alike(spots) {
+                marks.add(spot.action, spot.kind, &spot.rule, times);
+            }
             if !altering {
                 break;
             }
@@ -287,7 +295,8 @@ impl Sanitizer {
         }
     }
 
-    /// Looks once at every text of a value that was read into views; what is found is in `scratch.spots`.
+    /// Looks once at every text of a value that was read into views; what is found, as far as it was looked at, is in
+    /// `scratch.spots`, in order.
     fn pass(
         &self,
         value: &Json,
@@ -304,41 +313,9 @@ impl Sanitizer {
         } = scratch;
         spots.clear();
         names.found.clear();
-        names.unseen = true;
-        let Views {
-            joined,
-            long,
-            seam,
-            decoded,
-            ..
-        } = views;
-        // What is looked at where it stands; all else was copied.
-        let text = if long.is_empty() { "" } else { value.as_str() };
         let mut look = Look::new(self, subject, survey, (hits, spots, work));
-        let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-            joined.parts(span).for_each(each);
-        };
-        look.deep(&joined.text, (&places, Some(joined)), Count::All, decoded)?;
-        for string in &*long {
-            let inside = string.inside;
-            let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-                each(Part {
-                    string: inside.start,
-                    from: span.start,
-                    to: span.end,
-                    name: string.name,
-                });
-            };
-            let text = &text[inside.start..inside.end];
-            look.deep(text, (&places, None), Count::All, decoded)?;
-        }
-        if !seam.text.is_empty() {
-            let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-                seam.parts(span).for_each(each);
-            };
-            look.deep(&seam.text, (&places, None), Count::Across, decoded)?;
-        }
-        names.unseen = look.is_hiding();
+        let done = texts(&mut look, value, views);
+        names.unseen = done.is_err() || look.is_hiding();
         let found = spots.iter().filter(|spot| spot.part.name);
         names.found.extend(found.map(|spot| spot.part.string));
         names.found.sort_unstable();
@@ -346,18 +323,11 @@ impl Sanitizer {
             let key = |spot: &Spot| (spot.part.string, spot.part.from, usize::MAX - spot.part.to);
             key(one).cmp(&key(two))
         });
-        Ok(())
+        done
     }
 
-    /// Notes what was found, and marks it for whoever gets the content.
-    fn note(
-        &self,
-        value: &Json,
-        spots: &[Spot],
-        names: &Names,
-        subject: &Subject<'_>,
-        marks: &mut Marks,
-    ) {
+    /// Notes what was found.
+    fn note(&self, value: &Json, spots: &[Spot], names: &Names, subject: &Subject<'_>) {
         let told = &spots[..spots.len().min(TOLD)];
         let item = if told.is_empty() {
             None
@@ -378,9 +348,6 @@ impl Sanitizer {
             let (action, direction) = (spot.action, subject.direction);
             self.findings
                 .count(spot.kind, &spot.rule, action, direction, times.into());
-        }
-        for (spot, times) in alike(spots) {
-            marks.add(spot.action, spot.kind, &spot.rule, times);
         }
     }
 
@@ -426,6 +393,43 @@ impl std::fmt::Debug for Sanitizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Sanitizer({} detectors)", self.detectors.len())
     }
+}
+
+/// Looks at every text of a value that was read into views.
+fn texts(look: &mut Look<'_, '_>, value: &Json, views: &mut Views) -> Result<(), Exhausted> {
+    let Views {
+        joined,
+        long,
+        seam,
+        decoded,
+        ..
+    } = views;
+    // What is looked at where it stands; all else was copied.
+    let text = if long.is_empty() { "" } else { value.as_str() };
+    let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+        joined.parts(span).for_each(each);
+    };
+    look.deep(&joined.text, (&places, Some(joined)), Count::All, decoded)?;
+    for string in &*long {
+        let inside = string.inside;
+        let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+            each(Part {
+                string: inside.start,
+                from: span.start,
+                to: span.end,
+                name: string.name,
+            });
+        };
+        let text = &text[inside.start..inside.end];
+        look.deep(text, (&places, None), Count::All, decoded)?;
+    }
+    if !seam.text.is_empty() {
+        let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+            seam.parts(span).for_each(each);
+        };
+        look.deep(&seam.text, (&places, None), Count::Across, decoded)?;
+    }
+    Ok(())
 }
 
 /// Whether what was put together reads as one value, in which no two names of an object are alike.

@@ -26,8 +26,9 @@ pub(super) struct Spot {
 }
 
 /// Where the strings of these spots begin, which rise.
-pub(super) fn places(spots: &[Spot]) -> Vec<usize> {
-    spots.iter().map(|spot| spot.part.string).collect()
+pub(super) fn places<'a>(spots: impl IntoIterator<Item = &'a Spot>) -> Vec<usize> {
+    let strings = spots.into_iter().map(|spot| spot.part.string);
+    strings.collect()
 }
 
 /// Of spots of which the same is told the first, in order, and how many there are; of very different ones not all are put together.
@@ -110,6 +111,21 @@ impl Spot {
     /// Whether it is gone before anything else is looked for.
     pub(super) fn hides(&self) -> bool {
         self.action == Action::Remove && matches!(self.class, Some(Class::Hidden | Class::Terminal))
+    }
+
+    /// Whether it is in a definition and only may be an attempt on the model.
+    pub(super) const fn is_doubtful(&self) -> bool {
+        matches!(self.class, Some(Class::Active | Class::Injection))
+            && matches!(self.action, Action::Quarantine)
+    }
+
+    /// What is done about it in a definition: what is doubtful is shown, or held until somebody approved it (CAT-4).
+    pub(super) const fn shown_as(&self) -> Action {
+        if self.is_doubtful() {
+            Action::Flag
+        } else {
+            self.action
+        }
     }
 
     pub(super) const fn alters(&self) -> bool {

@@ -483,3 +483,61 @@ fn definitions_are_told_of_with_places() {
         )
     );
 }
+
+#[test]
+fn of_very_many_spots_of_a_definition_the_first_are_told_and_the_rest_counted() {
+    let sanitizer = sanitizer();
+    let upstream = UpstreamId::parse("a").unwrap();
+    let many = vec!["\"a\u{200B}\""; 2_000].join(",");
+    let many = json(&format!("[{many}]"));
+    let found = sanitizer.definition(&many, &upstream, Some(ListKind::Tools), &"t".into());
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].place.as_str(), found[0].action, found[0].doubt),
+        ("/0", Action::Quarantine, false)
+    );
+    let findings = sanitizer.findings();
+    assert_eq!(findings.recent().len(), verdict::TOLD);
+    let counts: u64 = findings.counts().iter().map(|(.., times)| times).sum();
+    assert_eq!(counts, 2_000);
+}
+
+#[test]
+fn what_is_withheld_is_told_however_much_is_flagged_before_it() {
+    let mut rules = Rules::default();
+    let flag = Some(Action::Flag);
+    rules
+        .actions
+        .set(Class::Secret, Direction::Definitions, flag);
+    let detectors: Vec<Arc<dyn Detector>> = vec![Arc::new(Keys), Arc::new(Invisible)];
+    let sanitizer = Sanitizer::new(detectors, rules, Findings::new());
+    let upstream = UpstreamId::parse("a").unwrap();
+    let many = ["\"KEY12345678\""; 100].join(",");
+    let definition = json(&format!("[{many},\"a\u{200B}\"]"));
+    let found = sanitizer.definition(&definition, &upstream, Some(ListKind::Tools), &"t".into());
+    let told: Vec<_> = found
+        .iter()
+        .map(|found| (&*found.place, found.action))
+        .collect();
+    assert_eq!(told, [("/0", Action::Flag), ("/100", Action::Quarantine)]);
+}
+
+#[test]
+fn places_in_a_definition_are_right_where_time_runs_out() {
+    let rules = Rules {
+        budget: Budget {
+            per_mib: std::time::Duration::ZERO,
+            base: std::time::Duration::ZERO,
+        },
+        ..Rules::default()
+    };
+    let sanitizer = Sanitizer::new(vec![Arc::new(Keys)], rules, Findings::new());
+    let upstream = UpstreamId::parse("a").unwrap();
+    // What is long is looked at behind all that is short.
+    let (long, longer) = ("x ".repeat(1_000), "x ".repeat(100_000));
+    let definition = json(&format!("[\"{long}{KEY}\",\"{KEY}\",\"{longer}\"]"));
+    sanitizer.definition(&definition, &upstream, Some(ListKind::Tools), &"t".into());
+    let recent = sanitizer.findings().recent();
+    let places: Vec<_> = recent.iter().map(|finding| &*finding.place).collect();
+    assert_eq!(places, ["/0", "/1"]);
+}
