@@ -19,6 +19,7 @@ use super::{
     placeholder::is_telling,
     rules::Rules,
     spot::{Spot, alike, alter, places},
+    survey::KEEP,
     verdict::{REASON, TOLD},
     views::{Part, Views},
     work::{Exhausted, Work},
@@ -59,6 +60,17 @@ struct Names {
     found: Vec<usize>,
     /// Nothing but what hides was looked for in names yet: those that are not plain words may be anything.
     unseen: bool,
+}
+
+impl Scratch {
+    /// Kept for the next value that this thread looks at, without more memory than is worth keeping.
+    fn put_back(mut self: Box<Self>) {
+        self.hits.clear();
+        self.hits.shrink_to(KEEP / size_of::<Hit>());
+        self.spots.clear();
+        self.spots.shrink_to(KEEP / size_of::<Spot>());
+        SCRATCH.set(Some(self));
+    }
 }
 
 thread_local! {
@@ -108,7 +120,7 @@ impl Sanitizer {
         }
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let verdict = self.passes(value, subject, tail, &mut scratch);
-        SCRATCH.set(Some(scratch));
+        scratch.put_back();
         verdict
     }
 
@@ -189,7 +201,7 @@ impl Sanitizer {
             }
             self.note(value, spots, names, &subject);
         }
-        SCRATCH.set(Some(scratch));
+        scratch.put_back();
         found
     }
 
@@ -451,5 +463,25 @@ fn hidden<'a>(value: &'a Json, names: &'a Names) -> impl Fn(Span) -> bool + 'a {
         names.found.binary_search(&span.start).is_ok()
             || names.unseen && !is_plain(name)
             || is_telling(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sanitize::{OwnCredentials, rules::Actions};
+
+    #[test]
+    fn a_thread_keeps_little_of_the_room_that_what_was_found_took() {
+        let mut actions = Actions::default();
+        actions.set(Class::Terminal, Direction::Results, Some(Action::Flag));
+        let sanitizer =
+            Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
+        let value = Json::string(&"\u{9d}\u{1}".repeat(60_000));
+        let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+        assert!(matches!(verdict, Verdict::Flagged(_)), "{verdict:?}");
+        let scratch = SCRATCH.take().unwrap_or_default();
+        assert!(scratch.hits.capacity() * size_of::<Hit>() <= KEEP);
+        assert!(scratch.spots.capacity() * size_of::<Spot>() <= KEEP);
     }
 }

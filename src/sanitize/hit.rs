@@ -17,13 +17,17 @@ pub struct Hit {
     pub inert: Option<Cow<'static, str>>,
 }
 
+/// The most hits of one value: nothing goes on of one that has more.
+pub(super) const HITS: usize = 1 << 16;
+
 /// Looks at one text, which is decoded: escapes of JSON are gone.
 pub trait Detector: Send + Sync + 'static {
     /// What it finds is of this class.
     fn class(&self) -> Class;
 
     /// Adds what it finds, in rising order and without overlaps. Must be linear in the length of the text, and must not
-    /// allocate for a text in which nothing is found.
+    /// allocate for a text in which nothing is found. May leave out what comes behind more than `HITS` hits, and should where
+    /// a hit may be of a few bytes.
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>);
 
     /// The same, where somebody has gone over the text already.

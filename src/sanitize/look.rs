@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::{
     Blocks, Class, Detector, Hit, Sanitizer, Subject, Survey,
     decoded::Decoded,
+    hit::HITS,
     placeholder::is_placeholder,
     rules::fitting,
     spot::Spot,
@@ -18,8 +19,6 @@ use super::{
 };
 use crate::findings::Action;
 
-/// The most hits of one value.
-const HITS: usize = 1 << 16;
 /// The word for what the operator's own rules find.
 const OWN_RULE: &str = "own_rule";
 
@@ -158,6 +157,9 @@ impl<'a, 'b> Look<'a, 'b> {
         self.hits.clear();
         detector.inspect_surveyed(text, self.survey, self.hits);
         self.work.check()?;
+        if self.hits.len() > HITS {
+            return Err(Exhausted);
+        }
         if self.hits.is_empty() {
             return Ok(());
         }

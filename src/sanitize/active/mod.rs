@@ -25,7 +25,7 @@ use self::{
     markdown::Markdown,
     target::{Hosts, Written},
 };
-use super::{Class, Detector, Hit, Survey, survey::places, work::looked};
+use super::{Class, Detector, Hit, Survey, hit::HITS, survey::places, work::looked};
 
 /// Bytes that are read to judge what was found, for each byte of the text: what needs more than that is taken for the worst.
 const READS: usize = 8;
@@ -119,6 +119,9 @@ impl Detector for Active {
                 && !code.holds(at)
             {
                 hits.push(self.hit(rule, place, inert));
+                if hits.len() > HITS {
+                    break;
+                }
             }
         }
         looked(whole - budget);

@@ -24,7 +24,7 @@ pub(super) use self::tables::KEY;
 
 use self::tables::Kind;
 
-use super::{Class, Detector, Hit, Survey};
+use super::{Class, Detector, Hit, Survey, hit::HITS};
 
 /// The detector of class C1.
 #[derive(Debug, Clone)]
@@ -82,7 +82,11 @@ impl Detector for Hidden {
 
     fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
         let before = hits.len();
-        let found = &mut |kind, span| hits.push(self.hit(kind, span));
+        let found = &mut |kind, span| {
+            if hits.len() <= HITS {
+                hits.push(self.hit(kind, span));
+            }
+        };
         scan::scan(text, &survey.hidden, found);
         // The controls of a paragraph are judged when its first is met, before what stands between them.
         if let Some(found) = hits.get_mut(before..) {

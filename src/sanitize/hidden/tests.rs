@@ -109,6 +109,13 @@ fn a_run_of_hidden_characters_is_one_hit_with_its_rule() {
     );
 }
 
+#[test]
+fn no_more_is_told_than_one_value_may_have() {
+    let mut hits = Vec::new();
+    Hidden::new().inspect(&"a\u{200B}".repeat(200_000), &mut hits);
+    assert_eq!(hits.len(), HITS + 1);
+}
+
 proptest! {
     #[test]
     fn spans_rise_between_characters_and_removing_them_leaves_none(

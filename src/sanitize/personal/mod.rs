@@ -61,6 +61,7 @@ use self::{
 };
 use super::{
     Class, Detector, Hit, Survey,
+    hit::HITS,
     survey::{self, places},
     work::looked,
 };
@@ -170,6 +171,9 @@ fn rows<S: Simd>(
 ) {
     let mut seen = Seen::default();
     for found in numbers {
+        if hits.len() > HITS {
+            break;
+        }
         // Rows behind the beginning of a bank account may be of that.
         let digits = if found.heads == 0 && seen.head + survey::DIGITS <= found.at {
             countries.shapes.likely(bytes, found.at, found.digits)

@@ -16,7 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Class, Detector, Hit, Survey, survey::places, work::looked};
+use super::{Class, Detector, Hit, Survey, hit::HITS, survey::places, work::looked};
 
 /// The detector of class C2.
 #[derive(Debug, Clone)]
@@ -85,6 +85,9 @@ impl Detector for Terminal {
             // What belongs to the sequence before is gone with it.
             if start < at {
                 continue;
+            }
+            if hits.len() > HITS {
+                break;
             }
             let (family, end) = sequence::read(text, start);
             looked(end - start);
