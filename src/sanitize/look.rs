@@ -179,11 +179,12 @@ impl<'a, 'b> Look<'a, 'b> {
     fn own(&mut self, text: &str, places: Places<'_>, count: Count) -> Result<(), Exhausted> {
         let sanitizer = self.sanitizer;
         for own in &sanitizer.rules().own {
-            for found in own
-                .pattern
-                .find_iter(text)
-                .filter(|found| !found.is_empty())
-            {
+            for found in own.pattern.find_iter(text) {
+                // One search is linear, and all of them together need not be.
+                self.work.check_now()?;
+                if found.is_empty() {
+                    continue;
+                }
                 let hit = Hit {
                     span: found.range(),
                     class: Class::Secret,

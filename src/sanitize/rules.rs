@@ -81,7 +81,8 @@ pub const fn fitting(action: Action, direction: Direction) -> Action {
 pub struct OwnRule {
     /// Its name, as in `[redacted:NAME]`.
     pub name: Arc<str>,
-    /// What it matches: no backtracking, linear in the length of the text.
+    /// What it matches, without backtracking: one search is linear in the length of the text. All of them together may be
+    /// quadratic, so that the clock is looked at between them.
     pub pattern: Regex,
     /// What is done about it, as far as it fits the direction.
     pub action: Action,

@@ -91,6 +91,11 @@ impl Work {
         if self.stride < STRIDE {
             return Ok(());
         }
+        self.check_now()
+    }
+
+    /// Looks at the clock.
+    pub(super) fn check_now(&mut self) -> Result<(), Exhausted> {
         self.stride = 0;
         if Instant::now() >= self.deadline {
             return Err(Exhausted::Time);

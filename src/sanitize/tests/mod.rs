@@ -435,6 +435,27 @@ fn what_is_done_about_a_tool_is_not_done_about_a_prompt_of_its_name() {
 }
 
 #[test]
+fn the_clock_is_looked_at_between_matches_of_the_operators_own_rules() {
+    let rules = Rules {
+        own: vec![OwnRule {
+            name: "key".into(),
+            pattern: regex::Regex::new("key[^;]*;|key").unwrap(),
+            action: Action::Flag,
+        }],
+        budget: Budget {
+            per_mib: std::time::Duration::ZERO,
+            base: std::time::Duration::ZERO,
+        },
+        ..Rules::default()
+    };
+    let sanitizer = Sanitizer::new(Vec::new(), rules, Findings::new());
+    let actions = Actions::default();
+    let subject = Subject::new(Direction::Results, &actions);
+    let verdict = sanitizer.look(&json(r#"["keykeykey"]"#), &subject);
+    assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
+}
+
+#[test]
 fn rules_of_the_operators_own_act_as_they_say() {
     let rules = Rules {
         own: vec![OwnRule {
