@@ -115,6 +115,22 @@ mod tests {
             "titulo eleitoral: 228860410150",
             "br_titulo_eleitor",
         ),
+        // A remainder of zero is a one in Sao Paulo, in either place.
+        (
+            "titulo eleitoral: 106644440116",
+            "titulo eleitoral: 106644440108",
+            "br_titulo_eleitor",
+        ),
+        (
+            "titulo eleitoral: 106644420141",
+            "titulo eleitoral: 106644420140",
+            "br_titulo_eleitor",
+        ),
+        (
+            "titulo eleitoral: 106644440302",
+            "titulo eleitoral: 106644440311",
+            "br_titulo_eleitor",
+        ),
         ("PHN: 9895055064", "PHN: 9895055065", "ca_health_number"),
         (
             "RVNR: 65 120774 J 657",

@@ -512,12 +512,16 @@ pub(super) const WORLD: &[Rule] = &[
             "brazilian voter",
         ],
         |d| {
-            let ten = |rest: i32| if rest == 10 { 0 } else { rest };
-            let first = ten(weighed(d, &[2, 3, 4, 5, 6, 7, 8, 9]) % 11);
-            let sum = weighed(&d[8..10], &[7, 8]) + first * 9;
-            (1..=28).contains(&number(&d[8..10]))
-                && first == i32::from(d[10])
-                && ten(sum % 11) == i32::from(d[11])
+            let state = number(&d[8..10]);
+            let check = |sum: i32| match sum % 11 {
+                10 => 0,
+                // Sao Paulo and Minas Gerais write a one for it.
+                0 if state < 3 => 1,
+                rest => rest,
+            };
+            let first = check(weighed(d, &[2, 3, 4, 5, 6, 7, 8, 9]));
+            let second = check(weighed(&d[8..10], &[7, 8]) + first * 9);
+            (1..=28).contains(&state) && first == i32::from(d[10]) && second == i32::from(d[11])
         },
     ),
     rule(
