@@ -201,6 +201,25 @@ pub(super) const PEOPLE: &[Rule] = &[
         ],
         |d| d[0] == 3 && d[1] > 1,
     ),
+    // The day of birth: those that are given out since October 2007 need not hold the check.
+    named("dk_cpr", &["6-4"], &["cpr", "cprnr"], |d| {
+        is_day(number(&d[2..4]), number(&d[..2]))
+    }),
+    // The day of birth and the century: since October 2020 the rest is drawn.
+    named(
+        "kr_rrn",
+        &["6-7"],
+        &[
+            "resident registration",
+            "jumin",
+            "\u{c8fc}\u{bbfc}",
+            "foreigner registration",
+            "alien registration",
+            "\u{c678}\u{ad6d}\u{c778}\u{b4f1}\u{b85d}",
+            "\u{c678}\u{ad6d}\u{c778} \u{b4f1}\u{b85d}",
+        ],
+        |d| is_day(number(&d[2..4]), number(&d[4..6])) && (1..=8).contains(&d[6]),
+    ),
     // Of Argentina and Peru.
     named(
         "latin_dni",
@@ -330,6 +349,13 @@ mod tests {
         ("c\u{e9}dula f\u{ed}sica ", "3-4624-4954", "cr_cedula"),
         ("cedula_fisica=", "716770634", "cr_cedula"),
         ("personasKods: ", "327448-03125", "lv_personal_code"),
+        ("CPR-nr.: ", "010190-1234", "dk_cpr"),
+        ("Resident registration number ", "210305-3456789", "kr_rrn"),
+        (
+            "\u{c8fc}\u{bbfc}\u{b4f1}\u{b85d}\u{bc88}\u{d638}: ",
+            "210305-3456789",
+            "kr_rrn",
+        ),
         ("DNI N\u{b0} ", "48458734", "latin_dni"),
         ("documentoDni: ", "13.133.437", "latin_dni"),
         ("documento_dni;", "13.133.437", "latin_dni"),
@@ -362,6 +388,9 @@ mod tests {
             "20546551 V (DNI)",
             "personas kods 297448-03125",
             "cedula_fisica=016770634",
+            "CPR-nr.: 320190-1234",
+            "Resident registration number 210335-3456789",
+            "Resident registration number 210305-9456789",
             "EIN 07-1805115",
             "ein Wert 45-1805115",
             "social media, part 1532-77013",
