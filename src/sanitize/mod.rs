@@ -1,9 +1,10 @@
 //! What may go through: detectors look at text and say what they found where; the engine decides what becomes of it.
 //!
 //! Guarantees: a detector is linear in the length of what it is given, awaits nothing, holds no state between texts, and
-//! a finding never holds the text that was found. What comes out is a value of the same shape, or nothing; content that is
-//! clean is not copied; what cannot be read to the end within its budget is blocked (SECURITY 7). Deliberately absent: that
-//! anybody is protected from instructions in text, which policy and isolation are for.
+//! a finding never holds the text that was found. Patterns of the operator's own are linear for each match, and the clock is
+//! looked at between them. What comes out is a value of the same shape, or nothing; content that is clean is not copied; what
+//! cannot be read to the end within its budget is blocked (SECURITY 7). Deliberately absent: that anybody is protected from
+//! instructions in text, which policy and isolation are for.
 
 pub mod active;
 mod asking;

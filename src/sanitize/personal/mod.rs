@@ -4,10 +4,11 @@
 //! ranges are asked first, then check digits, and then, where one check digit is too little, a word beside the number that says
 //! what it is.
 //!
-//! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
-//! hit is the number and nothing else. Deliberately absent: numbers without a check digit (in C6), but for those of the
-//! United States, of Britain, of taxpayers of India, the oldest of Czechia and Slovakia, accounts of persons in Russia and those of `people.rs`, beside
-//! their name, cards that a program has under the name of something else, and whether a number was ever issued.
+//! Guarantees: linear in the text, since every look around a number is bounded, and rows of tables are gone over once for all
+//! numbers in them; nothing is allocated for a text without numbers; the span of a hit is the number and nothing else.
+//! Deliberately absent: numbers without a check digit (in C6), but for those of the United States, of Britain, of taxpayers of
+//! India, the oldest of Czechia and Slovakia, accounts of persons in Russia and those of `people.rs`, beside their name, cards
+//! that a program has under the name of something else, and whether a number was ever issued.
 // SECURITY 7
 
 mod accounts;

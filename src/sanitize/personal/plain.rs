@@ -1,4 +1,4 @@
-//! What the quick looks find is what plain loops over every rule find.
+//! Plain loops over every rule, for tests alone: what they find is what the quick looks must find.
 
 use std::ops::Range;
 
