@@ -4,7 +4,7 @@
 
 use super::{
     accounts::{ACCOUNT_OF_SLAVS, rest_97},
-    checks::{is_day, luhn, number, same, weighed},
+    checks::{is_day, luhn, mod_11_10, number, same, weighed},
     rule::{Rule, rule},
 };
 
@@ -120,7 +120,7 @@ pub(super) const FURTHER: &[Rule] = &[
         &["7-10", "17"],
         &[],
         &ACCOUNT_OF_SLAVS,
-        |d| !same(d) && rest_11_10(&d[..7]) == 1 && rest_11_10(&d[7..]) == 1,
+        |d| !same(d) && mod_11_10(&d[..7]) && mod_11_10(&d[7..]),
     ),
     // Of the post: two digits, a number, and a check that carries over.
     rule(
@@ -254,16 +254,6 @@ const BANKS: &[u64] = &[
     6500, 7300, 7500, 8020, 8100, 8120, 8130, 8160, 8170, 8180, 8191, 8320, 8330, 8360, 8370, 8410,
     8420, 8430,
 ];
-
-/// What is left of a number with its check by the rule of ISO 7064 that has 11 and 10: one, if it holds.
-fn rest_11_10(digits: &[u8]) -> i32 {
-    let (check, all) = digits.split_last().unwrap_or((&0, &[]));
-    let left = all.iter().fold(10, |left, digit| {
-        let sum = (left + i32::from(*digit)) % 10;
-        (if sum == 0 { 10 } else { sum }) * 2 % 11
-    });
-    (left + i32::from(*check)) % 10
-}
 
 /// The bank, the branch and the account are checked by a rule that the bank has chosen.
 fn zealandic(d: &[u8]) -> bool {

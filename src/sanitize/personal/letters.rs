@@ -95,6 +95,7 @@ pub(super) fn chinese(digits: &[u8]) -> bool {
         && is_day(value_of(&digits[10..12]), value_of(&digits[12..14]))
 }
 
+/// The check of a Chilean number, of which ten is written as `K`.
 pub(super) fn rut(digits: &[u8]) -> i32 {
     let sum: i32 = digits
         .iter()

@@ -3,6 +3,7 @@
 //! Deliberately absent: numbers with letters in them (`lettered.rs`).
 
 use super::{
+    accounts::belgian,
     checks::{luhn, mod_11_10, number, same, weighed},
     rule::{Rule, rule},
 };
@@ -210,7 +211,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
             "eid",
             "personalausweis",
         ],
-        |d| (number(&d[..10]) + 96) % 97 + 1 == number(&d[10..]),
+        belgian,
     ),
     rule(
         "ru_ogrnip",

@@ -4,7 +4,7 @@
 
 use super::{
     checks::{is_day, luhn, luhn_after, number, same, verhoeff, weighed},
-    letters::chinese,
+    letters::{chinese, rut},
     rule::{Rule, rule},
 };
 
@@ -269,14 +269,8 @@ pub(super) const WORLD: &[Rule] = &[
         &["2.3.3-1", "1.3.3-1"],
         &["rut", "run", "chile", "rol \u{fa}nico"],
         |d| {
-            let (last, rest) = (i32::from(d[d.len() - 1]), &d[..d.len() - 1]);
-            let sum: i32 = rest
-                .iter()
-                .rev()
-                .zip([2, 3, 4, 5, 6, 7, 2, 3])
-                .map(|(digit, weight)| i32::from(*digit) * weight)
-                .sum();
-            (11 - sum % 11) % 11 == last
+            let (rest, last) = d.split_at(d.len() - 1);
+            rut(rest) == i32::from(last[0])
         },
     ),
     rule(
