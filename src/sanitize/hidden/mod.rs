@@ -5,7 +5,8 @@
 //! What a script needs is left alone: emoji and their joiners, the flags of parts of countries, joiners in cursive and Indic
 //! scripts, registered variation sequences, balanced isolates and single bidi marks in right-to-left text, soft hyphens
 //! inside plain words, line breaks of scripts that do not space words, a byte order mark at the very start. Whether a
-//! character has a place is decided by its neighbours that are seen, so removing what is found leaves nothing to find.
+//! character has a place is decided by its neighbours that are seen, so removing what is found leaves nothing to find. All this
+//! up to as many hits as one value may have.
 //!
 //! Deliberately absent: private use (it shows, as a box at least), look-alike letters, and what only a renderer of HTML or
 //! CSS would hide.

@@ -3,7 +3,7 @@
 //! Guarantees: every control character but tab, line feed and carriage return is inside a hit, and with it the whole of the
 //! sequence it introduces, in the seven-bit form (ESC and a letter) and in the eight-bit form (U+0080 to U+009F), up to its
 //! final character or terminator. A string that is not terminated is found to the end of its line: a terminal would swallow
-//! all that follows, so what follows is text that was meant to be seen.
+//! all that follows, so what follows is text that was meant to be seen. All this up to as many hits as one value may have.
 //!
 //! Deliberately absent: sequences that are spelled out (`\x1b[31m` in source code), and the sequences of terminals before
 //! ANSI (the two bytes of a VT52 cursor address stay).
