@@ -11,6 +11,7 @@
 
 mod alike;
 mod diff;
+mod gone;
 mod known;
 mod record;
 mod store;
@@ -34,7 +35,6 @@ use crate::{
     protocol::{UpstreamId, methods::ListKind},
 };
 
-pub use alike::{are_alike, outline};
 pub use diff::{Difference, PLACES, differences};
 pub use record::{Pin, Record, State};
 pub use store::{Locked, Store, StoreError};

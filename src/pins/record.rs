@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Offered, Tells, Withheld, alike, known::Known};
+use super::{Offered, Tells, Withheld, gone::Gone, known::Known};
 use crate::{
     json::{Json, Node},
     protocol::methods::ListKind,
@@ -224,6 +224,7 @@ impl Record {
         let lengths = self.pins.iter().map(|(key, pin)| pin.length(&key.1));
         let mut room = NAMES.saturating_sub(lengths.sum());
         let mut beyond = None;
+        let mut gone = None;
         for (key, known) in &now.items {
             if let Some(pin) = self.pins.get_mut(key) {
                 let approved = pin.approved.as_ref().map(|known| &known.digest);
@@ -242,7 +243,7 @@ impl Record {
                 beyond = beyond.or(Some(key));
                 continue;
             }
-            let (pin, rule) = self.first_seen(key, known, now, watched);
+            let (pin, rule) = self.first_seen(key, known, now, watched, &mut gone);
             room = room.saturating_sub(pin.length(&key.1));
             events.extend(rule.map(|rule| event(key, rule)));
             self.pins.insert(key.clone(), pin);
@@ -257,20 +258,22 @@ impl Record {
         (*self != before, events)
     }
 
-    /// The pin of something that is in no record, and what is to be told of it.
+    /// The pin of something that is in no record, and what is to be told of it. `gone` is filled when it is needed first.
     fn first_seen(
         &self,
         key: &Key,
         known: &Known,
         now: &Now,
         watched: bool,
+        gone: &mut Option<Gone>,
     ) -> (Pin, Option<&'static str>) {
         let unapproved = Pin {
             seen: Some(known.clone()),
             ..Pin::default()
         };
         if self.sorts.contains(key.0) {
-            let like = self.gone_like(key, known);
+            let gone = gone.get_or_insert_with(|| Gone::of(&self.pins));
+            let like = gone.like(key, known);
             if watched && like.is_none() && is_made_as_they_go(key.0) {
                 return (Pin::approved(known), None);
             }
@@ -307,20 +310,6 @@ impl Record {
             }
         }
         withheld
-    }
-
-    /// What is gone that this may be under another name: it looks like it, or says the same.
-    fn gone_like(&self, (sort, name): &Key, known: &Known) -> Option<Arc<str>> {
-        let body = known.text.as_ref().map(body);
-        let mut gone = self
-            .pins
-            .iter()
-            .filter(|((of, _), pin)| of == sort && pin.gone > 0);
-        let found = gone.find(|((_, other), pin)| {
-            let theirs = pin.approved.as_ref().and_then(|known| known.text.as_ref());
-            alike::are_alike(name, other) || body.is_some() && body == theirs.map(self::body)
-        });
-        found.map(|((_, other), _)| other.clone())
     }
 
     /// Of what is gone the last are remembered.
@@ -429,15 +418,4 @@ fn event((kind, name): &Key, rule: &'static str) -> Event {
         name: name.clone(),
         rule,
     }
-}
-
-/// A definition without what it is called.
-fn body(definition: &Json) -> Vec<(String, String)> {
-    definition
-        .root()
-        .members()
-        .filter(|member| !matches!(&*member.key, "name" | "title" | "uri" | "uriTemplate"))
-        .map(|member| (member.key.into_owned(), member.value.raw().to_owned()))
-        .filter(|(_, value)| value.len() > 2)
-        .collect()
 }
