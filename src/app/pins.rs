@@ -97,6 +97,43 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_takes_nothing_is_told_of_once_and_asked_again_less_and_less_often() {
+        let directory = tempfile::tempdir().unwrap();
+        let pins = directory.path().join("pins");
+        let spec = PinsSpec {
+            directory: Some(pins.clone()),
+            ..PinsSpec::default()
+        };
+        let ledger = Ledger::open(&spec, Findings::new()).unwrap();
+        offer(&ledger, 1);
+        std::fs::remove_dir_all(&pins).unwrap();
+        let lines = Heard::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        let subscriber = subscriber.with_ansi(false).finish();
+        let _told = tracing::subscriber::set_default(subscriber);
+        let look = async || {
+            tokio::time::advance(LOOK).await;
+            ledger.keep(|_| {});
+        };
+        for _ in 0..400 {
+            look().await;
+        }
+        let text = lines.text();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains("pins are not kept"), "{text}");
+        // It waits for the end of its pause, and no longer.
+        std::fs::create_dir(&pins).unwrap();
+        let mut looks = 0;
+        while std::fs::read_dir(&pins).unwrap().count() == 0 {
+            look().await;
+            looks += 1;
+        }
+        assert!((2..=120).contains(&looks), "{looks}");
+        assert!(lines.text().contains("pins are kept again"));
+    }
+
     /// Offers as many tools.
     fn offer(ledger: &Ledger, count: usize) {
         let tool = |n| meta::object_of(&[("name", Json::string(&format!("t{n}")))]);

@@ -23,7 +23,7 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::Instant;
@@ -125,6 +125,8 @@ struct Book {
     stamp: Option<store::Stamp>,
     /// Whether the store lacks something of it.
     unsaved: bool,
+    /// Why the store did not take it the last time; `None` where it did.
+    refused: Option<Refused>,
     /// Whether it was told that there is no room.
     full: bool,
     /// Raw definitions that were digested before.
@@ -132,6 +134,19 @@ struct Book {
     /// What of it was logged lately.
     told: Told,
 }
+
+/// A record that could not be written.
+#[derive(Debug)]
+struct Refused {
+    why: String,
+    /// When it is tried again, and how long that was put off.
+    again: Instant,
+    pause: Duration,
+}
+
+/// How long it is put off at first to write a record again that could not be written, and twice as long each time up to the longest.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A record that cannot be read.
 #[derive(Debug)]
@@ -271,7 +286,9 @@ impl Ledger {
                 continue;
             };
             let mut read = (store.stamp(&id) != book.stamp).then(|| self.read(&id, book));
+            let put_off = book.refused.as_ref().is_some_and(|it| now < it.again);
             if book.unsaved
+                && !put_off
                 && let Some(Ok(_)) = &book.record
             {
                 match self.save(store, &id, book) {
@@ -280,7 +297,7 @@ impl Ledger {
                     Err(error) => {
                         // What is too much now is so until something else is noted.
                         book.unsaved &= !matches!(error, StoreError::TooMuch(_));
-                        tracing::error!(upstream = %id, %error, "pins are not kept");
+                        book.refused = Some(Refused::after(book.refused.take(), &id, &error, now));
                     }
                 }
             }
@@ -299,20 +316,26 @@ impl Ledger {
         }
     }
 
-    /// Writes a record, unless somebody else did meanwhile: then that is read, and returned what [`Ledger::read`] says.
+    /// Writes a record, unless somebody else did meanwhile: then that is read, and returned what [`Ledger::read`] says. Where
+    /// somebody else writes just now, it waits for the next look: the books are held meanwhile.
     fn save(
         &self,
         store: &Store,
         id: &UpstreamId,
         book: &mut Book,
     ) -> Result<Option<bool>, StoreError> {
-        let locked = store.lock()?;
+        let Some(locked) = store.try_lock()? else {
+            return Ok(None);
+        };
         let anew = (store.stamp(id) != book.stamp).then(|| self.read(id, book));
         if book.unsaved
             && let Some(Ok(record)) = &book.record
         {
             book.stamp = Some(locked.write(id, record)?);
             book.unsaved = false;
+        }
+        if book.refused.take().is_some() {
+            tracing::info!(upstream = %id, "pins are kept again");
         }
         Ok(anew)
     }
@@ -429,6 +452,22 @@ impl Ledger {
 
     fn books(&self) -> MutexGuard<'_, HashMap<UpstreamId, Book>> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Refused {
+    /// One more time. It is told where it is for another reason than before.
+    fn after(before: Option<Self>, id: &UpstreamId, error: &StoreError, now: Instant) -> Self {
+        let why = error.to_string();
+        if before.as_ref().is_none_or(|before| before.why != why) {
+            tracing::error!(upstream = %id, %error, "pins are not kept");
+        }
+        let pause = before.map_or(PAUSE, |before| (before.pause * 2).min(LONGEST_PAUSE));
+        Self {
+            why,
+            again: now + pause,
+            pause,
+        }
     }
 }
 

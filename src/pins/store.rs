@@ -119,21 +119,43 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`].
     pub fn lock(&self) -> Result<Locked<'_>, StoreError> {
-        let path = self.directory.join(".lock");
+        self.locked(FlockArg::LockExclusive)
+            .map_err(|cause| self.of_lock(cause))
+    }
+
+    /// The same without waiting: `None` where somebody else writes.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub(super) fn try_lock(&self) -> Result<Option<Locked<'_>>, StoreError> {
+        match self.locked(FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => Ok(Some(locked)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(cause) => Err(self.of_lock(cause)),
+        }
+    }
+
+    fn locked(&self, how: FlockArg) -> io::Result<Locked<'_>> {
         let file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .open(&path);
-        let locked = file.and_then(|file| {
-            Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error.into())
-        });
-        let lock = locked.map_err(|cause| StoreError::File { path, cause })?;
+            .open(self.lock_file())?;
+        let lock = Flock::lock(file, how).map_err(|(_, errno)| errno)?;
         Ok(Locked {
             store: self,
             _lock: lock,
         })
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.directory.join(".lock")
+    }
+
+    fn of_lock(&self, cause: io::Error) -> StoreError {
+        let path = self.lock_file();
+        StoreError::File { path, cause }
     }
 
     /// The record of an upstream, if there is one.

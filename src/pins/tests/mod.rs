@@ -574,3 +574,17 @@ fn what_takes_the_place_of_a_record_at_the_moment_it_is_written_is_not_taken_for
         assert!(withheld(&ledger, &[tool("a", "")]).all, "{round}");
     }
 }
+
+#[test]
+fn nobody_waits_for_whoever_else_writes_to_the_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let ledger = ledger(Mode::Watch, Some(directory.path()));
+    let store = Store::open(directory.path()).unwrap();
+    offer(&ledger, &[tool("a", "")]);
+    let locked = store.lock().unwrap();
+    ledger.keep(|_| {});
+    assert_eq!(store.upstreams().unwrap(), []);
+    drop(locked);
+    ledger.keep(|_| {});
+    assert_eq!(store.upstreams().unwrap(), [id()]);
+}
