@@ -94,6 +94,9 @@ const VALUES: [u8; 256] = {
 
 const DIGITS: [u8; 16] = *b"0123456789abcdef";
 
+/// The greatest number that a record may have: the greatest one that JSON numbers hold exactly, wherever they are read.
+pub const MAX_SEQ: u64 = (1 << 53) - 1;
+
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -189,6 +192,7 @@ impl<'a> Line<'a> {
         if seq.first() == Some(&b'0') {
             return None;
         }
+        let seq = str::from_utf8(seq).ok()?.parse().ok()?;
         let rest = rest.strip_suffix(b"\",\"seq\":")?;
         let (rest, prev) = rest.split_at_checked(rest.len().checked_sub(64)?)?;
         let rest = rest.strip_suffix(b"\",\"prev\":\"")?;
@@ -207,7 +211,7 @@ impl<'a> Line<'a> {
             boot: name(boot)?,
             node: name(node)?,
             prev: Hash::parse(prev)?,
-            seq: str::from_utf8(seq).ok()?.parse().ok()?,
+            seq: (seq <= MAX_SEQ).then_some(seq)?,
         })
     }
 
@@ -339,6 +343,8 @@ mod tests {
         for (from, to) in [
             ("\"seq\":1", "\"seq\":01"),
             ("\"seq\":1", "\"seq\":+1"),
+            ("\"seq\":1", "\"seq\":9007199254740992"),
+            ("\"seq\":1", "\"seq\":18446744073709551615"),
             ("{\"hash\"", "{ \"hash\""),
             ("\"node\":\"n-1\"", "\"node\":\"n\\u0031\""),
             ("\"node\":\"n-1\"", "\"node\":\"\""),

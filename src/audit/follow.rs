@@ -109,7 +109,7 @@ impl Follower {
     pub fn after(directory: &Path, seq: u64) -> Self {
         Self {
             directory: directory.to_owned(),
-            next: seq + 1,
+            next: seq.saturating_add(1),
             open: None,
             rest: Vec::new(),
         }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::audit::chain::{Hash, Line, Place};
+use crate::audit::chain::{Hash, Line, MAX_SEQ, Place};
 
 /// What a segment's name ends in.
 pub const EXTENSION: &str = "jsonl";
@@ -62,7 +62,10 @@ fn first_of(path: &Path) -> Option<u64> {
     if first.len() != 20 || turn.len() != 4 || !digits(first) || !digits(turn) {
         return None;
     }
-    first.parse().ok()
+    first
+        .parse()
+        .ok()
+        .filter(|first| (1..=MAX_SEQ).contains(first))
 }
 
 /// What a process that died has left at the end of a segment.
@@ -205,6 +208,8 @@ mod tests {
             "audit.pub",
             "00000000000000000001-0000.idx",
             "1-1.jsonl",
+            &name(0, 0),
+            &name(u64::MAX, 0),
         ] {
             fs::write(directory.path().join(name), "").unwrap();
         }

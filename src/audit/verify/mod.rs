@@ -320,9 +320,11 @@ impl<'a> Verifier<'a> {
         let from = line.seq - 1;
         let text = self.before.as_deref().map(fs::read);
         let text = text.and_then(Result::ok).unwrap_or_default();
+        // A torn line at its end was not counted as a record.
+        let (whole, _) = text.split_at(memchr::memrchr(b'\n', &text).unwrap_or(0));
         let mut again = VecDeque::new();
         let mut goes_on = false;
-        for (n, old) in text.split(|byte| *byte == b'\n').enumerate() {
+        for (n, old) in whole.split(|byte| *byte == b'\n').enumerate() {
             let Some(old) = Line::parse(old) else {
                 continue;
             };
@@ -334,7 +336,7 @@ impl<'a> Verifier<'a> {
             };
             goes_on |= here;
             if old.seq > from {
-                self.report.records -= 1;
+                self.report.records = self.report.records.saturating_sub(1);
                 if !is_void_unless_durable(old.event) {
                     again.push_back(old.event.to_vec());
                 }

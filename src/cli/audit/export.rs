@@ -1,10 +1,11 @@
 //! `usher audit export`: records in the forms that other systems take.
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{Args as ClapArgs, ValueEnum, value_parser};
 
 use super::{place::Place, unreadable};
 use crate::{
     audit::{
+        chain::MAX_SEQ,
         export::{self, Resource, ocsf},
         follow::Follower,
     },
@@ -31,7 +32,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_enum)]
     format: Format,
     /// Those after the record of this number
-    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = value_parser!(u64).range(..=MAX_SEQ))]
     after: u64,
     /// What the gateway is called: `service.name`
     #[arg(long, value_name = "NAME", default_value = "usher")]
