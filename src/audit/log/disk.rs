@@ -17,6 +17,14 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// What the system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>>;
 
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
     /// Whether what is written can be found again by its path. Default: yes.
     fn keeps_files(&self) -> bool {
         true

@@ -69,9 +69,11 @@ mod tests {
             index::Gist,
             key::SigningKey,
             log::{
-                Appender, Cuts, Events, Log, Storage, Usage, event,
-                testing::{Faulty, Shared, origin},
+                Cuts, Events, Log, event,
+                testing::{Faulty, Passing, Shared, happened, origin},
+                tests::{calls, records},
             },
+            verify::verify,
         },
         call::CallId,
     };
@@ -147,24 +149,6 @@ mod tests {
         }
     }
 
-    /// Files that nobody is to keep, as a stream is.
-    #[derive(Debug)]
-    struct Passing(Shared);
-
-    impl Storage for Passing {
-        fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>> {
-            self.0.create(path)
-        }
-
-        fn keeps_files(&self) -> bool {
-            false
-        }
-
-        fn usage(&self, directory: &Path) -> io::Result<Usage> {
-            self.0.usage(directory)
-        }
-    }
-
     #[test]
     fn what_goes_to_a_stream_has_no_index() {
         let directory = tempfile::tempdir().unwrap();
@@ -184,5 +168,35 @@ mod tests {
         let syncing = log.syncing().unwrap();
         log.synced(&syncing, &syncing.wait()).unwrap();
         assert!(log.take_ended().is_empty());
+    }
+
+    /// SECURITY AUD-2: where there is no room for the next one, the one before has ended all the same.
+    #[test]
+    fn a_segment_that_ended_well_is_not_given_up_since_the_next_has_to_wait() {
+        let directory = tempfile::tempdir().unwrap();
+        let faulty = Arc::new(Faulty::default());
+        let disk = Arc::new(Shared(faulty.clone()));
+        let key = SigningKey::generate().0;
+        let public = key.public();
+        let (mut log, _) =
+            Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+        log.append(&[happened(0)].into()).unwrap();
+        faulty.crowded.store(true, Relaxed);
+        log.rotate().unwrap_err();
+        log.append(&[happened(1)].into()).unwrap_err();
+        let ended = log.take_ended();
+        assert!(
+            matches!(&ended[..], [Ended { index: Some(_), .. }]),
+            "{ended:?}"
+        );
+        faulty.crowded.store(false, Relaxed);
+        log.append(&[happened(2)].into()).unwrap();
+        log.sign().unwrap();
+        assert_eq!(calls(directory.path()), [0, 2]);
+        let told = records(directory.path()).join("\n");
+        assert!(told.contains(r#""reason":"next""#), "{told}");
+        assert!(!told.contains(r#""reason":"sync_failed""#), "{told}");
+        let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+        assert_eq!((report.faults, report.in_gaps), (vec![], 0));
     }
 }

@@ -11,6 +11,7 @@ mod ended;
 mod events;
 mod given_up;
 mod recover;
+mod retention;
 mod segment;
 mod told;
 
@@ -38,10 +39,12 @@ pub(in crate::audit) use told::event;
 pub(crate) use told::is_of_the_log;
 pub(super) use told::{CHECKPOINT, RETENTION, SEGMENT, checkpoint_event, is_void_unless_durable};
 
+use tokio::time::Instant;
+
 use disk::Awaited;
 use ended::without_index;
 use recover::recover;
-use told::{Begin, GivenUp, retention_event, segment_event};
+use told::{Begin, GivenUp, segment_event};
 
 use super::{
     chain::{Hash, Origin, Place, Tree, link},
@@ -91,8 +94,8 @@ pub struct Log {
     open: Option<Open>,
     /// How the first segment is to begin, where there was no room for it when the log was opened.
     opening: Option<Begin>,
-    /// Why the last one was given up, until the next begins.
-    given_up: GivenUp,
+    /// Why the last one was given up, until the next begins; `None` where it was not.
+    given_up: Option<GivenUp>,
     /// The last record that the operating system has.
     written: Place,
     /// The last record that survives a loss of power.
@@ -109,6 +112,8 @@ pub struct Log {
     ended: Vec<Ended>,
     /// Segments that were given up with nothing in them that is durable: all of it is written again, and they go then.
     useless: Vec<PathBuf>,
+    /// From when on segments may be removed again, after one could not be.
+    retires_from: Option<Instant>,
     /// The name of the last segment: no other gets it, also when its file is gone.
     named: (u64, u32),
     /// What is written, before it is, and the hashes of it.
@@ -191,7 +196,7 @@ impl Log {
             cuts,
             open: None,
             opening: None,
-            given_up: GivenUp::SyncFailed,
+            given_up: None,
             written: last,
             synced: last,
             unsynced: Events::default(),
@@ -200,6 +205,7 @@ impl Log {
             checkpoints: VecDeque::new(),
             ended,
             useless: Vec::new(),
+            retires_from: None,
             named: (0, 0),
             buffer: Vec::new(),
             hashes: Vec::new(),
@@ -208,14 +214,13 @@ impl Log {
         let begin = Begin {
             opens: true,
             torn,
-            given_up: None,
+            ..Begin::default()
         };
         match log.begin(begin) {
             Err(error) if is_full(&error) => log.opening = Some(begin),
             begun => {
                 begun?;
-                // Tried again in time.
-                _ = log.retire();
+                log.retire();
             }
         }
         Ok((log, recovered))
@@ -361,14 +366,12 @@ impl Log {
         let Some(open) = self.open.take() else {
             return Ok(());
         };
-        self.begin(Begin {
-            opens: false,
-            torn: 0,
-            given_up: None,
-        })?;
+        // It has ended, whether the next one can be begun now or later.
         let index = open.filling.map(|filling| filling.ended(open.length));
         self.end(open.path, index);
-        self.retire()
+        self.begin(Begin::default())?;
+        self.retire();
+        Ok(())
     }
 
     /// Ends the segment if it is old, and removes what is kept too long. To be called now and then.
@@ -380,7 +383,11 @@ impl Log {
         let old = self.open.as_ref().is_some_and(|open| {
             open.holds && open.begun.elapsed().unwrap_or_default() >= self.cuts.age
         });
-        if old { self.rotate() } else { self.retire() }
+        if old {
+            return self.rotate();
+        }
+        self.retire();
+        Ok(())
     }
 
     /// The segments that ended since this was asked, for which an index is to be [written](Ended::write_index); the log need not be held
@@ -397,53 +404,18 @@ impl Log {
         self.storage.usage(&self.directory)
     }
 
-    /// Removes segments whose last change is older than is kept; that they are gone is recorded, and signed, before they
-    /// are: anybody who can write the files could say so. The one that is written to stays, and the one before it.
-    fn retire(&mut self) -> io::Result<()> {
-        if !self.storage.keeps_files() {
-            return Ok(());
-        }
-        let now = SystemTime::now();
-        let all = segments(&self.directory)?;
-        let mut old = Vec::new();
-        for segment in all.iter().take(all.len().saturating_sub(2)) {
-            let changed = fs::metadata(&segment.path)?.modified()?;
-            let age = now.duration_since(changed).unwrap_or_default();
-            if age < self.cuts.retention {
-                break;
-            }
-            let last = segment::tail_of(&segment.path)?.last;
-            old.push((segment.clone(), last.unwrap_or(Place::START)));
-        }
-        let (Some((_, last)), Some(stays)) = (old.last(), all.get(old.len())) else {
-            return Ok(());
-        };
-        // One that was given up holds more than the log goes on from.
-        let last = segment::before(&stays.path)?.unwrap_or(*last);
-        let event = retention_event(&old, &last);
-        self.write([(&*event, None)])?;
-        self.unsynced.push(&event, None);
-        self.sign()?;
-        if let Some(syncing) = self.syncing() {
-            let result = syncing.wait();
-            self.synced(&syncing, &result)?;
-            result?;
-        }
-        for (segment, _) in &old {
-            fs::remove_file(&segment.path)?;
-            _ = fs::remove_file(segment.path.with_extension(INDEX));
-            segment::remove_index_before(&segment.path);
-        }
-        match old.first() {
-            Some((segment, _)) => sync_directory(&segment.path),
-            None => Ok(()),
-        }
-    }
-
     /// Where nothing is kept in files there is no segment to index, and no place for an index.
     fn end(&mut self, path: PathBuf, index: Option<Index>) {
         if self.storage.keeps_files() {
             self.ended.push(Ended::of(path, index));
+        }
+    }
+
+    /// Removes a segment that holds nothing. A stream has none, whatever stands at that path.
+    fn discard(&self, path: &Path) {
+        if self.storage.keeps_files() {
+            // Left behind, it is one more that was given up.
+            _ = self.storage.remove(path);
         }
     }
 
@@ -487,7 +459,7 @@ impl Log {
         let event = segment_event(&begin, self.written, &self.key.public().to_string());
         if let Err(error) = self.write([(&*event, None)]) {
             self.open = None;
-            _ = fs::remove_file(path);
+            self.discard(&path);
             return Err(error);
         }
         self.unsynced.push(&event, None);

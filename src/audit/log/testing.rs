@@ -32,10 +32,14 @@ pub(in crate::audit) struct Faulty {
     pub(in crate::audit) hangs: AtomicBool,
     /// A sync that failed returns when another one has begun, or after a while.
     pub(in crate::audit) lingers: AtomicBool,
+    /// No file can be made.
+    pub(in crate::audit) crowded: AtomicBool,
+    /// No file can be removed.
+    pub(in crate::audit) sticks: AtomicBool,
     /// How many appends there were.
     pub(in crate::audit) appends: AtomicUsize,
     /// How many syncs have begun.
-    syncs: AtomicUsize,
+    pub(in crate::audit) syncs: AtomicUsize,
     /// How full it is, in percent.
     pub(in crate::audit) used: AtomicU8,
     /// What is left on it, in bytes.
@@ -75,6 +79,9 @@ pub(in crate::audit) struct Shared(pub(in crate::audit) Arc<Faulty>);
 
 impl Storage for Shared {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>> {
+        if self.0.crowded.load(Relaxed) {
+            return Err(ErrorKind::StorageFull.into());
+        }
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         self.0.durable.lock().unwrap().push((path.to_owned(), 0));
         Ok(Arc::new(FaultyFile {
@@ -84,11 +91,36 @@ impl Storage for Shared {
         }))
     }
 
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        if self.0.sticks.load(Relaxed) {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        fs::remove_file(path)
+    }
+
     fn usage(&self, _: &Path) -> io::Result<Usage> {
         Ok(Usage {
             percent: self.0.used.load(Relaxed),
             left: self.0.left.load(Relaxed),
         })
+    }
+}
+
+/// Files that nobody is to keep, as a stream is.
+#[derive(Debug)]
+pub(in crate::audit) struct Passing(pub(in crate::audit) Shared);
+
+impl Storage for Passing {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>> {
+        self.0.create(path)
+    }
+
+    fn keeps_files(&self) -> bool {
+        false
+    }
+
+    fn usage(&self, directory: &Path) -> io::Result<Usage> {
+        self.0.usage(directory)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, sync::atomic::Ordering::Relaxed, thread};
 
 use super::{
-    testing::{Faulty, Shared, age_oldest, happened, origin},
+    testing::{Faulty, Passing, Shared, age_oldest, happened, origin},
     *,
 };
 use crate::audit::{
@@ -447,4 +447,60 @@ fn of_a_segment_that_was_removed_before_any_of_it_was_durable_nothing_is_missing
     assert_eq!(calls(directory.path()), [0]);
     let told = records(directory.path());
     assert!(told[0].contains(r#""reason":"removed""#), "{told:?}");
+}
+
+/// SECURITY AUD-2, AUD-10
+#[test]
+fn an_old_segment_that_cannot_be_removed_stops_nothing_and_is_claimed_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let storage = Arc::new(Shared(disk.clone()));
+    let (mut log, _) =
+        Log::open(storage, directory.path(), origin(), key, Cuts::default()).unwrap();
+    for n in 0..3 {
+        log.append(&[happened(n)].into()).unwrap();
+        log.rotate().unwrap();
+    }
+    let oldest = age_oldest(directory.path());
+    disk.sticks.store(true, Relaxed);
+    for n in 3..6 {
+        log.append(&[happened(n)].into()).unwrap();
+        log.rotate().unwrap();
+        log.tidy().unwrap();
+    }
+    assert!(oldest.exists());
+    assert_eq!(calls(directory.path()), [0, 1, 2, 3, 4, 5]);
+    let told = records(directory.path());
+    let claims = told
+        .iter()
+        .filter(|event| event.starts_with("{\"event\":\"retention\""));
+    assert_eq!(claims.count(), 1, "{told:?}");
+    let faults = verify(directory.path(), &[public], &[], |_| {})
+        .unwrap()
+        .faults;
+    assert_eq!(faults, []);
+    // The next start tries again.
+    drop(log);
+    disk.sticks.store(false, Relaxed);
+    drop(open(&disk, directory.path(), Cuts::default()));
+    assert!(!oldest.exists());
+}
+
+#[test]
+fn of_a_stream_that_is_broken_nothing_piles_up_and_no_file_is_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let storage = Arc::new(Passing(Shared(disk.clone())));
+    let key = SigningKey::generate().0;
+    let (mut log, _) =
+        Log::open(storage, directory.path(), origin(), key, Cuts::default()).unwrap();
+    disk.full.store(true, Relaxed);
+    disk.stuck.store(true, Relaxed);
+    for n in 0..5 {
+        log.append(&[happened(n)].into()).unwrap_err();
+    }
+    assert_eq!(log.useless, [PathBuf::new(); 0]);
+    assert_eq!(segments(directory.path()).unwrap().len(), 5);
 }

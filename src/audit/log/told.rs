@@ -11,7 +11,7 @@ use crate::audit::{
 };
 
 /// Why a segment begins.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Begin {
     /// Whether somebody else wrote the one before: another process, or this one before it opened the log again.
     pub(super) opens: bool,
