@@ -39,6 +39,9 @@ pub const LATER: Duration = Duration::from_millis(50);
 pub const SOON: Duration = Duration::from_millis(5);
 /// How many records nobody waits for, before whoever brings the next writes them.
 const MANY: usize = 64;
+/// How many batches are written in a row by whoever writes for all: its own, and what came meanwhile. Where more comes, another goes on: no
+/// sync can begin before the log is free, and a call's thread has others to serve.
+const ROUNDS: usize = 2;
 /// Nothing was lost for so long: what is lost next is told of again.
 const QUIET: Duration = Duration::from_secs(60);
 
@@ -313,9 +316,11 @@ impl Waits {
 
 impl Drop for Safe {
     fn drop(&mut self) {
-        // Its record is written by somebody else, then.
-        if let Some(waits) = &self.0 {
-            waits.shared.work.notify_one();
+        // Its record is written by somebody else, then, and so is what it was to write.
+        if let Some(Waits { shared, ticket, .. }) = &self.0 {
+            let mut queue = shared.queue();
+            queue.waiting.retain(|(other, _)| other != ticket);
+            shared.hand_on(&queue);
         }
     }
 }
@@ -399,17 +404,22 @@ impl Shared {
         Ok((queue.safe < ticket).then_some(ticket))
     }
 
-    /// Writes what waits until nothing does. Whoever calls it has set `writing`.
+    /// Writes what waits until nothing does, or somebody else has to go on. Whoever calls it has set `writing`.
     fn write(&self) {
         let mut log = self.log();
+        let mut rounds = 0..ROUNDS;
         loop {
             let (mut batch, gap) = {
                 let mut queue = self.queue();
-                let gap = std::mem::take(&mut queue.lost);
-                if queue.events.is_empty() && gap == 0 {
+                let nothing = queue.events.is_empty() && queue.lost == 0;
+                // Nobody goes on after the end.
+                if nothing || rounds.next().is_none() && !queue.closing {
+                    drop(log);
                     queue.writing = false;
+                    self.hand_on(&queue);
                     return;
                 }
+                let gap = std::mem::take(&mut queue.lost);
                 queue.taken = (queue.events.len(), queue.events.bytes());
                 queue.called = false;
                 let next = std::mem::take(&mut queue.spare);
@@ -448,6 +458,18 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Has somebody write what waits, where nobody does: a call that waits for its record, since the thread may be waiting for the disk,
+    /// and the thread, since there may be no such call.
+    fn hand_on(&self, queue: &Queue) {
+        if queue.writing || queue.events.is_empty() && queue.lost == 0 {
+            return;
+        }
+        if let Some((_, waker)) = queue.waiting.first() {
+            waker.wake_by_ref();
+        }
+        self.work.notify_one();
     }
 
     /// Writes one batch, after what tells of so many that were lost. Where nothing of the batch is in the log, it says how many of

@@ -1,5 +1,6 @@
 //! Many who record at once, on disks that fail.
 
+mod rounds;
 mod unwritten;
 
 use std::{path::Path, sync::atomic::Ordering::Relaxed, task::Waker};
