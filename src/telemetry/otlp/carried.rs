@@ -33,11 +33,11 @@ pub(in crate::telemetry) struct Carried<E> {
 impl<E> Carried<E> {
     /// # Panics
     /// Outside a runtime.
-    pub(super) fn new(exporter: E, news: &News) -> Self {
+    pub(super) fn new(exporter: E, news: News) -> Self {
         Self {
             exporter,
             runtime: Handle::current(),
-            news: news.clone(),
+            news,
             sent: None,
         }
     }
@@ -139,5 +139,44 @@ impl<F: Future> Future for Within<'_, F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let _within = self.runtime.enter();
         pin!(&mut self.inner).poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fetch::Address,
+        telemetry::{
+            heard::Heard,
+            otlp::Senders,
+            spec::{OtlpSpec, Protocol},
+        },
+    };
+
+    #[tokio::test]
+    async fn a_receiver_that_takes_one_signal_alone_is_told_of_once() {
+        let senders = Senders::to(&OtlpSpec {
+            address: Address::configured("http://127.0.0.1:4318", false).unwrap(),
+            protocol: Protocol::HttpProtobuf,
+            headers: Vec::new(),
+            ca: None,
+            interval: Duration::from_secs(30),
+            sample: 1.0,
+        });
+        let Senders { metrics, spans } = senders.unwrap();
+        let lines = Heard::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        let subscriber = subscriber.with_ansi(false).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..3 {
+                spans.news.tell(None);
+                metrics.news.tell(Some("HTTP 404".to_owned()));
+            }
+        });
+        let text = lines.text();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(r#"signal="metrics""#), "{text}");
     }
 }

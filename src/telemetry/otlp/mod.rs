@@ -1,7 +1,7 @@
 //! How OTLP is carried: over HTTP, or over gRPC in builds with the feature `grpc`.
 //!
-//! Guarantees: no proxy is asked; configured headers never reach a log; that a receiver takes nothing is said once in the log,
-//! and once more when it takes something again. Deliberately absent: what is sent, and when (`opentelemetry-otlp` and the SDK).
+//! Guarantees: no proxy is asked; configured headers never reach a log; that a receiver takes no traces, or no metrics, is said
+//! once in the log, and once more when it takes some again. Deliberately absent: what is sent, and when (`opentelemetry-otlp` and the SDK).
 
 mod carried;
 #[cfg(feature = "grpc")]
@@ -35,15 +35,16 @@ pub(super) struct Senders {
 impl Senders {
     /// To this receiver, carried by the runtime that this is called in.
     pub(super) fn to(otlp: &OtlpSpec) -> Result<Self, TelemetryError> {
-        let news = News::of(&otlp.address);
+        let [of_metrics, of_spans] =
+            ["metrics", "traces"].map(|signal| News::of(signal, &otlp.address));
         let (metrics, spans) = match otlp.protocol {
-            Protocol::HttpProtobuf => post::exporters(otlp, &news)?,
+            Protocol::HttpProtobuf => post::exporters(otlp, &of_metrics, &of_spans)?,
             #[cfg(feature = "grpc")]
             Protocol::Grpc => grpc::exporters(otlp)?,
         };
         Ok(Self {
-            metrics: Carried::new(metrics, &news),
-            spans: Carried::new(spans, &news),
+            metrics: Carried::new(metrics, of_metrics),
+            spans: Carried::new(spans, of_spans),
         })
     }
 }

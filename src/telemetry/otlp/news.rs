@@ -1,4 +1,4 @@
-//! What the log is told of a receiver.
+//! What the log is told of a receiver, of each signal by itself: some take traces and no metrics.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -13,15 +13,18 @@ pub(super) struct News(Arc<Shared>);
 
 struct Shared {
     receiver: Address,
+    /// `traces` or `metrics`.
+    signal: &'static str,
     failing: AtomicBool,
     /// Why the last request failed, where the exporters do not repeat it.
     cause: Mutex<Option<String>>,
 }
 
 impl News {
-    pub(super) fn of(receiver: &Address) -> Self {
+    pub(super) fn of(signal: &'static str, receiver: &Address) -> Self {
         Self(Arc::new(Shared {
             receiver: receiver.clone(),
+            signal,
             failing: AtomicBool::new(false),
             cause: Mutex::default(),
         }))
@@ -36,13 +39,15 @@ impl News {
     pub(super) fn tell(&self, failure: Option<String>) {
         let cause = self.cause().take();
         let was = self.0.failing.swap(failure.is_some(), Ordering::Relaxed);
-        let receiver = &self.0.receiver;
+        let Shared {
+            receiver, signal, ..
+        } = &*self.0;
         match failure {
             Some(error) if !was => {
                 let error = cause.unwrap_or(error);
-                tracing::warn!(%receiver, %error, "telemetry cannot be sent");
+                tracing::warn!(%receiver, signal, %error, "telemetry cannot be sent");
             }
-            None if was => tracing::info!(%receiver, "telemetry is sent again"),
+            None if was => tracing::info!(%receiver, signal, "telemetry is sent again"),
             Some(_) | None => {}
         }
     }

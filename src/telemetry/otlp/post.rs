@@ -18,15 +18,17 @@ use crate::{
     telemetry::{TelemetryError, spec::OtlpSpec, unusable},
 };
 
-/// POSTs to one receiver. Clones share everything.
+/// POSTs one signal to a receiver. Clones share everything.
 #[derive(Clone)]
-struct Post(Arc<Shared>);
+struct Post {
+    shared: Arc<Shared>,
+    news: News,
+}
 
 struct Shared {
     fetcher: Fetcher,
     address: Address,
     headers: HeaderMap,
-    news: News,
 }
 
 /// The most bytes of a receiver's answer.
@@ -35,25 +37,30 @@ const ANSWER: usize = 64 << 10;
 /// To this receiver.
 pub(super) fn exporters(
     otlp: &OtlpSpec,
-    news: &News,
+    of_metrics: &News,
+    of_spans: &News,
 ) -> Result<(MetricExporter, SpanExporter), TelemetryError> {
-    let post = Post(Arc::new(Shared {
+    let shared = Arc::new(Shared {
         fetcher: Fetcher::new(otlp.ca.as_deref())?,
         address: otlp.address.clone(),
         headers: headers(otlp),
+    });
+    let post = |news: &News| Post {
+        shared: Arc::clone(&shared),
         news: news.clone(),
-    }));
+    };
+    let (metrics, spans) = (post(of_metrics), post(of_spans));
     let metrics = MetricExporter::builder()
         .with_http()
-        .with_http_client(post.clone())
-        .with_endpoint(post.path_of("/v1/metrics"))
+        .with_endpoint(metrics.path_of("/v1/metrics"))
+        .with_http_client(metrics)
         .with_timeout(TIME)
         .build()
         .map_err(unusable)?;
     let spans = SpanExporter::builder()
         .with_http()
-        .with_endpoint(post.path_of("/v1/traces"))
-        .with_http_client(post)
+        .with_endpoint(spans.path_of("/v1/traces"))
+        .with_http_client(spans)
         .with_timeout(TIME)
         .build()
         .map_err(unusable)?;
@@ -63,16 +70,16 @@ pub(super) fn exporters(
 impl Post {
     /// Where a signal goes to: `path` below the receiver's address.
     fn path_of(&self, path: &str) -> String {
-        let base = self.0.address.to_string();
+        let base = self.shared.address.to_string();
         format!("{}{path}", base.trim_end_matches('/'))
     }
 
     async fn post(&self, request: Request<Bytes>) -> Result<Response<Bytes>, FetchError> {
         let (parts, body) = request.into_parts();
-        let at = self.0.address.at_path(parts.uri.path())?;
+        let at = self.shared.address.at_path(parts.uri.path())?;
         let mut headers = parts.headers;
-        headers.extend(self.0.headers.clone());
-        let posting = self.0.fetcher.post(&at, headers, body, ANSWER);
+        headers.extend(self.shared.headers.clone());
+        let posting = self.shared.fetcher.post(&at, headers, body, ANSWER);
         let document = tokio::time::timeout(TIME, posting)
             .await
             .map_err(|_| FetchError::Timeout("answer"))??;
@@ -88,7 +95,7 @@ impl HttpClient for Post {
         let result = self.post(request).await;
         // Of these the exporters say that there was one.
         if let Err(error) = &result {
-            self.0.news.because(error.to_string());
+            self.news.because(error.to_string());
         }
         Ok(result?)
     }
@@ -96,6 +103,6 @@ impl HttpClient for Post {
 
 impl fmt::Debug for Post {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Post({})", self.0.address)
+        write!(f, "Post({})", self.shared.address)
     }
 }
