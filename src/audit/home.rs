@@ -28,7 +28,7 @@ use super::{
     sinks::{Sinking, SinksSpec},
 };
 
-pub use super::place::{HomeError, Replaced, Signs};
+pub use super::place::{Exposed, HomeError, Replaced, Signs, exposed};
 use crate::findings::Scrub;
 
 /// How calls are recorded (PRODUCT 12).
@@ -161,6 +161,9 @@ impl Home {
         let mut keyed = false;
         let (own, lock, signing, digest) = if keeps {
             make(directory).map_err(wrong(directory))?;
+            if let Some(exposed) = exposed(directory) {
+                return Err(HomeError::Exposed(exposed));
+            }
             let (own, lock) = claim(directory)?;
             // Who is the first to write beside another has no records yet, and the same key.
             keyed = own == directory && is_keyed(directory);
@@ -406,6 +409,23 @@ mod tests {
             let opened = try_open(directory.path());
             assert!(matches!(opened, Err(HomeError::Key(_))), "{name}");
             fs::write(&path, text).unwrap();
+        }
+    }
+
+    /// SECURITY 10
+    #[test]
+    fn a_start_refuses_a_key_that_everybody_may_read() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        drop(open(directory.path()));
+        for name in [KEY, DIGEST] {
+            let path = directory.path().join(name);
+            let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
+            mode(0o644).unwrap();
+            let opened = try_open(directory.path());
+            assert!(matches!(opened, Err(HomeError::Exposed(_))), "{name}");
+            mode(0o660).unwrap();
+            drop(open(directory.path()));
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use zeroize::Zeroizing;
 
 use super::chain::{Hash, Place};
 
@@ -65,8 +66,10 @@ impl SigningKey {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let inner = text.trim().strip_prefix(BEGIN);
         let inner = inner.and_then(|text| text.strip_suffix(END));
-        let digits: String = inner.ok_or(KeyError::Private)?.split_whitespace().collect();
-        let document = STANDARD.decode(digits).map_err(|_| KeyError::Private)?;
+        let digits = inner.ok_or(KeyError::Private)?.split_whitespace();
+        let digits: Zeroizing<String> = Zeroizing::new(digits.collect());
+        let document = STANDARD.decode(&*digits).map(Zeroizing::new);
+        let document = document.map_err(|_| KeyError::Private)?;
         let pair = Ed25519KeyPair::from_pkcs8(&document).map_err(|_| KeyError::Private)?;
         Ok(Self(pair))
     }

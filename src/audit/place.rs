@@ -1,17 +1,23 @@
 //! Places: directories where processes write side by side, each alone in its own, with keys that they share.
 //!
-//! Guarantees: one process writes to a directory at a time; keys are made at the first start, readable for their owner alone; the
+//! Guarantees: one process writes to a directory at a time; keys are made at the first start, readable for their owner alone, and one that
+//! everybody may read is not used, nor is a directory that everybody may write to (SECURITY 10); the
 //! public half of every key that has signed here stays for whoever verifies, also when another one signs from now on.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
 use aws_lc_rs::rand;
-use nix::fcntl::{Flock, FlockArg};
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+    sys::statvfs::{FsFlags, statvfs},
+};
+use zeroize::Zeroizing;
 
 use super::{
     key::{SigningKey, VerifyingKey},
@@ -44,6 +50,9 @@ pub enum HomeError {
         #[source]
         cause: io::Error,
     },
+    /// Others may use what is there.
+    #[error("{}: {}", .0.message(), .0.hint())]
+    Exposed(Exposed),
     /// A key is not one.
     #[error("`{}` is not a key that an earlier start made; move it away, and a new one is made", .0.display())]
     Key(PathBuf),
@@ -110,7 +119,67 @@ pub(super) fn lock(own: &Path) -> io::Result<Option<Flock<File>>> {
         .truncate(false)
         .mode(0o600)
         .open(own.join(LOCK))?;
-    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
+    held(Flock::lock(file, FlockArg::LockExclusiveNonblock))
+}
+
+/// The lock; `None` where another process has it. A file system without locks, for one, is told of as it is.
+fn held(tried: Result<Flock<File>, (File, Errno)>) -> io::Result<Option<Flock<File>>> {
+    match tried {
+        Ok(lock) => Ok(Some(lock)),
+        Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, errno)) => Err(errno.into()),
+    }
+}
+
+/// A directory or a key that everybody may use.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Exposed {
+    path: PathBuf,
+    mode: u32,
+    /// What they may do to it, and the change of its mode after which they may not.
+    may: &'static str,
+    change: &'static str,
+}
+
+impl Exposed {
+    /// What is wrong.
+    pub fn message(&self) -> String {
+        let Self {
+            path, mode, may, ..
+        } = self;
+        format!("everybody may {may} `{}` (mode {mode:03o})", path.display())
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let (path, change) = (self.path.display(), self.change);
+        format!("chmod {change} {path}")
+    }
+}
+
+/// What there is of a directory of records that everybody may use: who may write there may put another key in the place of ours, and who may
+/// read a key may sign records, or guess what was digested. Groups are not looked at: orchestrators hand volumes to one, with
+/// all that is on them.
+pub fn exposed(directory: &Path) -> Option<Exposed> {
+    let exposed = |path: PathBuf, bits, may, change| {
+        let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+        let exposed = mode & bits != 0 && !is_on_read_only_mount(&path);
+        exposed.then_some(Exposed {
+            path,
+            mode,
+            may,
+            change,
+        })
+    };
+    let key = |name| exposed(directory.join(name), 0o007, "use", "o=");
+    exposed(directory.to_owned(), 0o002, "write to", "o-w")
+        .or_else(|| key(KEY))
+        .or_else(|| key(DIGEST))
+}
+
+/// Whether a file lies on a mount that nobody writes to: how orchestrators hand secrets to a container that has one user.
+fn is_on_read_only_mount(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|at| at.flags().contains(FsFlags::ST_RDONLY))
 }
 
 /// Keys that are not those of records that are there.
@@ -133,7 +202,7 @@ pub struct Signs {
 
 /// What is in a file that is made where there is none.
 struct Kept {
-    text: String,
+    text: Zeroizing<String>,
     /// Whether it was made just now, by us.
     made: bool,
 }
@@ -147,28 +216,31 @@ fn kept(path: &Path, fresh: impl FnOnce() -> Result<String, HomeError>) -> Resul
     match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         read => {
-            let text = read.map_err(wrong)?;
+            let text = read.map_err(wrong)?.into();
             return Ok(Kept { text, made: false });
         }
     }
-    let text = fresh()?;
+    let text = Zeroizing::new(fresh()?);
     // Linked in one step, so that nobody reads half of it.
     let linked = beside(path, &text, |beside| match fs::hard_link(beside, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         linked => linked.map(|()| true),
     });
     let made = linked.map_err(wrong)?;
-    let text = fs::read_to_string(path).map_err(wrong)?;
+    let text = fs::read_to_string(path).map_err(wrong)?.into();
     Ok(Kept { text, made })
 }
 
 /// Has `put` take what is written to a file beside this one into its place; what is left of it goes, also on a full disk.
 fn beside<T>(path: &Path, text: &str, put: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    // Not named for this process: the first of each container has the same number.
+    let mut random = [0; 8];
+    rand::fill(&mut random).map_err(io::Error::other)?;
+    let random = u64::from_ne_bytes(random);
+    let beside = path.with_extension(format!("new-{random:016x}"));
     let written = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(&beside)
         .and_then(|mut file| {
@@ -270,5 +342,76 @@ pub(super) fn digest_key(directory: &Path) -> Result<(Vec<u8>, bool), HomeError>
         Ok((text.as_bytes().to_vec(), made && is_written(directory)))
     } else {
         Err(HomeError::Key(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lock_that_another_has_is_held() {
+        let tried = |errno| held(Err((tempfile::tempfile().unwrap(), errno)));
+        assert!(tried(Errno::EWOULDBLOCK).unwrap().is_none());
+        for errno in [Errno::ENOLCK, Errno::EOPNOTSUPP, Errno::EIO] {
+            let error = tried(errno).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(errno as i32));
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let first = lock(directory.path()).unwrap();
+        assert!(first.is_some());
+        assert!(lock(directory.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_two_write_at_once_is_in_two_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let put = |beside: &Path| fs::rename(beside, &path);
+        beside(&path, "one", |one| {
+            beside(&path, "other", put)?;
+            assert_eq!(fs::read_to_string(one)?, "one");
+            assert_eq!(fs::read_to_string(&path)?, "other");
+            put(one)
+        })
+        .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    /// SECURITY 10
+    #[test]
+    fn what_everybody_may_use_is_told_and_what_a_group_may_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path();
+        signing_key(directory).unwrap();
+        digest_key(directory).unwrap();
+        let told = |path: &Path, mode| {
+            let before = fs::metadata(path).unwrap().permissions();
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            let exposed = exposed(directory).map(|it| (it.message(), it.hint()));
+            fs::set_permissions(path, before).unwrap();
+            exposed
+        };
+        let here = directory.display();
+        for mode in [0o2770, 0o755, 0o700] {
+            assert_eq!(told(directory, mode), None, "{mode:o}");
+        }
+        for (mode, shown) in [(0o777, "777"), (0o1777, "777"), (0o702, "702")] {
+            let wrong = format!("everybody may write to `{here}` (mode {shown})");
+            let hint = format!("chmod o-w {here}");
+            assert_eq!(told(directory, mode), Some((wrong, hint)));
+        }
+        for name in [KEY, DIGEST] {
+            let path = directory.join(name);
+            assert_eq!(told(&path, 0o660), None, "{name}");
+            for mode in [0o644, 0o604, 0o602] {
+                let wrong = format!("everybody may use `{here}/{name}` (mode {mode:03o})");
+                let hint = format!("chmod o= {here}/{name}");
+                assert_eq!(told(&path, mode), Some((wrong, hint)));
+            }
+        }
+        assert_eq!(told(&directory.join(PUBLIC), 0o644), None);
+        assert_eq!(exposed(&directory.join("none")), None);
     }
 }

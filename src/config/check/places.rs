@@ -9,7 +9,7 @@ use nix::unistd::{AccessFlags, access};
 
 use super::{Check, written};
 use crate::{
-    audit::home::default_directory,
+    audit::home::{default_directory, exposed},
     auth::{
         BadKeySet,
         spec::{AuthSpec, KeySource},
@@ -25,8 +25,8 @@ pub(super) fn look(check: &mut Check<'_>, plan: &Plan, vars: Vars<'_>) {
     }
     let kept = plan.audit.as_ref().filter(|it| it.storage.keeps_files());
     match kept.map(|audit| &audit.directory) {
-        Some(Some(records)) => directory(check, &["audit", "dir"], records, 0),
-        Some(None) => directory(check, &["audit"], &default_directory(vars), 0),
+        Some(Some(kept)) => records(check, &["audit", "dir"], kept),
+        Some(None) => records(check, &["audit"], &default_directory(vars)),
         None => {}
     }
     if let Some(pins) = &plan.pins.directory {
@@ -58,6 +58,14 @@ fn keys(check: &mut Check<'_>, auth: &AuthSpec) {
         let hint = "`usher keys create` makes it: move this one away, or name another";
         unusable(check, &["auth", "keys", "file"], &keys.file, &why, hint);
     }
+}
+
+/// The directory of records, which a start does not use where everybody may.
+fn records(check: &mut Check<'_>, path: &[&str], place: &Path) {
+    if let Some(exposed) = exposed(place) {
+        check.wrong(path, exposed.message(), exposed.hint());
+    }
+    directory(check, path, place, 0);
 }
 
 /// A directory that is made where there is none; which others must not use in this way, by the bits of its mode.

@@ -141,6 +141,22 @@ fn the_place_of_records_is_looked_at_where_the_file_does_not_say_it() {
     }
 }
 
+// SECURITY 10
+#[test]
+fn records_and_their_keys_are_kept_from_everybody() {
+    let yaml = "audit: { dir: records }\n";
+    let open = files(yaml);
+    let records = open.path("records");
+    fs::create_dir_all(&records).expect("made");
+    open.add_with_mode("records/key.pem", "", 0o660);
+    assert_eq!(open.examined(), [""; 0]);
+    open.add_with_mode("records/key.pem", "", 0o644);
+    assert_eq!(open.examined(), ["audit.dir"]);
+    open.add_with_mode("records/key.pem", "", 0o600);
+    fs::set_permissions(&records, fs::Permissions::from_mode(0o777)).expect("mode set");
+    assert_eq!(open.examined(), ["audit.dir"]);
+}
+
 // SECURITY OPS-1
 #[test]
 fn files_that_say_who_is_admitted_are_refused_where_others_may_write_to_them() {
