@@ -151,7 +151,7 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// A longer text, of which at most `most` bytes are written.
+    /// A text with a bound of its own: at most `most` bytes of it are written.
     pub fn content(&mut self, name: &'static str, value: &str, most: usize) -> &mut Self {
         self.name(name);
         let most = self.most(most);

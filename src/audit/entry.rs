@@ -1,6 +1,6 @@
 //! A record of an operation as it is read back: by queries, by the admin API and by exports.
 //!
-//! The members are those that the audit gate writes; what a newer version adds is not lost, since the text is at hand.
+//! Members that are not listed here, such as those of a newer version, are passed over; whoever needs them has the text of the record.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What processes left behind that wrote beside others and have ended: it is kept no longer than what this one writes.
+//! Applies retention to the directories of processes that have ended.
 //!
 //! Guarantees: nothing is touched where another process writes; that something was removed is recorded and signed there, as
 //! anywhere (SECURITY AUD-10).

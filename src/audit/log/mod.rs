@@ -1,10 +1,10 @@
 //! The log: records in segments on disk, chained, signed, rotated, and never written over.
 //!
-//! Guarantees: what was appended is in the chain in that order; a write that fails leaves no half record behind; a sync that
-//! fails ends the segment, and everything not known to be durable is written again in the next one (SECURITY AUD-7), and so
-//! does whoever removes or renames the one that is written to; a
-//! torn tail of the process before is cut at its last whole record and the chain goes on from there (AUD-5). One thread at a time
-//! writes; it is not this module that sees to it. Deliberately absent: queues, waiting, and what is recorded.
+//! Guarantees: what was appended is in the chain, in that order; a write that fails leaves no half record in the chain; a segment ends
+//! where a sync of it fails, or where somebody removes or renames it, and everything not known to be durable is written again in
+//! the next one (SECURITY AUD-7); a torn tail of the process before is cut at its last whole record, and the chain goes on from
+//! there (AUD-5). The caller sees to it that one thread at a time writes. Deliberately absent: queues, waiting, and what is
+//! recorded.
 
 mod disk;
 mod ended;

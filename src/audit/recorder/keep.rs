@@ -1,9 +1,9 @@
 //! The thread of a recorder: it syncs, signs, tries again, looks after the disk, and writes where the callers do not.
 //!
-//! Guarantees: what is written is durable [`LATER`] at most, and what nobody waits for is written [`SOON`], where the disk lets
-//! it; a sync that failed is tried again without end, with pauses (SECURITY AUD-7); that somebody removed what is written to is
-//! noticed before it counts as durable, and within a second. Deliberately absent: who may go on, which the
-//! queue says.
+//! Guarantees under [`Durability::Kernel`]: what is written is durable within [`LATER`], and what nobody waits for is written within
+//! [`SOON`], as far as the disk keeps up. Always: a sync that failed is tried again without end, with pauses (SECURITY AUD-7); that
+//! somebody removed what is written to is noticed before it counts as durable, and within a second. Deliberately absent: who may go
+//! on, which the queue says.
 
 use std::{
     sync::{MutexGuard, PoisonError},

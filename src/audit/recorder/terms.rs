@@ -10,7 +10,7 @@ pub enum Durability {
     /// When the operating system has it: it survives the death of this process. What nobody waits for, such as how a call
     /// ended, gets there [`SOON`](super::SOON) after it happened at the latest. Synced at most [`LATER`](super::LATER) later.
     Kernel,
-    /// At once: it is written as much as [`LATER`](super::LATER) later.
+    /// At once. It is written and synced within [`LATER`](super::LATER), as far as the disk keeps up.
     Async,
 }
 
