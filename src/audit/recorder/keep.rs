@@ -1,9 +1,9 @@
 //! The thread of a recorder: it syncs, signs, tries again, looks after the disk, and writes where the callers do not.
 //!
-//! Guarantees under [`Durability::Kernel`]: what is written is durable within [`LATER`], and what nobody waits for is written within
-//! [`SOON`], as far as the disk keeps up. Always: a sync that failed is tried again without end, with pauses (SECURITY AUD-7); that
-//! somebody removed what is written to is noticed before it counts as durable, and within a second. Deliberately absent: who may go
-//! on, which the queue says.
+//! Guarantees under [`Durability::Kernel`]: what is written is durable within [`MAX_SYNC_DELAY`], and what nobody waits for is
+//! written within [`MAX_WRITE_DELAY`], as far as the disk keeps up. Always: a sync that failed is tried again without end, with
+//! pauses (SECURITY AUD-7); that somebody removed what is written to is noticed before it counts as durable, and within a
+//! second. Deliberately absent: who may go on, which the queue says.
 
 use std::{
     sync::{MutexGuard, PoisonError},
@@ -16,13 +16,13 @@ use super::{
         log::{Ended, Event, Usage, event},
         words,
     },
-    Durability, Fill, LATER, Queue, SOON, Shared, Watermarks, Weight,
+    Durability, Fill, MAX_SYNC_DELAY, MAX_WRITE_DELAY, Queue, Shared, Watermarks, Weight,
 };
 
-/// How many turns of [`SOON`] a sync may wait for.
+/// How many turns of [`MAX_WRITE_DELAY`] a sync may wait for.
 const TURNS: u32 = 9;
 /// How often it is tried again to write where writing fails.
-pub(super) const AGAIN: Duration = Duration::from_millis(250);
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// How often in a row it is tried to make the same durable in a new segment, before a pause.
 const SYNCS: u32 = 8;
 /// How often it is looked how full the disk is, at most.
@@ -142,9 +142,9 @@ impl Shared {
             queue = self.sleep(queue, most);
         }
         let pause = match self.durability {
-            _ if queue.failing => AGAIN,
-            Durability::Kernel => SOON,
-            Durability::Async => LATER,
+            _ if queue.failing => RETRY_INTERVAL,
+            Durability::Kernel => MAX_WRITE_DELAY,
+            Durability::Async => MAX_SYNC_DELAY,
             Durability::Strict => Duration::ZERO,
         };
         if !queue.closing && !idle(&queue) && !pause.is_zero() {
@@ -202,7 +202,7 @@ impl Shared {
                 queue.safe = queue.safe.max(written);
                 // What could not be written still waits.
                 queue.failing &= !queue.events.is_empty();
-                if !queue.failing && std::mem::take(&mut queue.told) {
+                if !queue.failing && std::mem::take(&mut queue.failure_logged) {
                     tracing::info!("audit records can be written again");
                 }
                 self.wake(&mut queue);

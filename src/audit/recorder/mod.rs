@@ -4,8 +4,9 @@
 //! is as safe as the durability promises (SECURITY AUD-1); what cannot be written now is kept and written later, within
 //! bounds, and what is beyond the bounds is counted, and told in a gap record, a line of the gateway's logs and a metric (AUD-2).
 //! Cost: under `kernel` whoever needs a record to go on lets all others on its thread go first that are ready to, and
-//! then, if nobody is writing, writes for all; what nobody waits for goes along with that, or [`SOON`], so that calls share a
-//! system call and no thread is woken; under `strict` a thread writes and syncs for all who came meanwhile.
+//! then, if nobody is writing, writes for all; what nobody waits for goes along with that, or follows within
+//! [`MAX_WRITE_DELAY`], so that calls share a system call and no thread is woken; under `strict` a thread writes and syncs for
+//! all who came meanwhile.
 
 mod keep;
 mod terms;
@@ -33,14 +34,14 @@ use super::{
 use crate::tasks::{LaneArc, PerLaneArc};
 
 /// How long after a record the disk is told to keep it at the latest, under [`Durability::Kernel`].
-pub const LATER: Duration = Duration::from_millis(50);
+pub const MAX_SYNC_DELAY: Duration = Duration::from_millis(50);
 /// How long after what happened its record is handed to the operating system at the latest, under [`Durability::Kernel`]: that of
 /// a permission is before anything is done.
-pub const SOON: Duration = Duration::from_millis(5);
+pub const MAX_WRITE_DELAY: Duration = Duration::from_millis(5);
 /// How many records nobody waits for, before whoever brings the next writes them.
-const MANY: usize = 64;
-/// How many batches are written in a row by whoever writes for all: its own, and what came meanwhile. Where more comes, another goes on: no
-/// sync can begin before the log is free, and a call's thread has others to serve.
+const INLINE_WRITE_THRESHOLD: usize = 64;
+/// How many batches are written in a row by whoever writes for all: its own, and what came meanwhile. Where more comes, another
+/// goes on: no sync can begin before the log is free, and a call's thread has others to serve.
 const ROUNDS: usize = 2;
 /// Nothing was lost for so long: what is lost next is told of again.
 const QUIET: Duration = Duration::from_secs(60);
@@ -109,7 +110,7 @@ struct Queue {
     /// Whether the last attempt to write or to sync failed, or the disk is too full.
     failing: bool,
     /// Whether that was said, and not yet that it is over.
-    told: bool,
+    failure_logged: bool,
     fill: Fill,
     waiting: Vec<(u64, Waker)>,
     /// Records that were left out since the last gap record.
@@ -122,7 +123,7 @@ struct Queue {
 
 impl Queue {
     /// What became of a record, once that is known.
-    const fn told(&self, ticket: u64) -> Option<Result<(), Unavailable>> {
+    const fn result_of(&self, ticket: u64) -> Option<Result<(), Unavailable>> {
         if self.safe >= ticket {
             Some(Ok(()))
         } else if self.failing {
@@ -296,7 +297,7 @@ impl Waits {
             return Poll::Pending;
         }
         let mut queue = shared.queue();
-        if let Some(result) = queue.told(*ticket) {
+        if let Some(result) = queue.result_of(*ticket) {
             return Poll::Ready(result);
         }
         if shared.durability == Durability::Kernel && !queue.writing {
@@ -304,7 +305,7 @@ impl Waits {
             drop(queue);
             shared.write();
             queue = shared.queue();
-            if let Some(result) = queue.told(*ticket) {
+            if let Some(result) = queue.result_of(*ticket) {
                 return Poll::Ready(result);
             }
         }
@@ -387,7 +388,7 @@ impl Shared {
             Durability::Kernel if queue.writing || queue.failing => {}
             // Whoever waits for it writes it.
             Durability::Kernel if weight == Weight::Permit => {}
-            Durability::Kernel if !queue.syncing && queue.events.len() < MANY => {
+            Durability::Kernel if !queue.syncing && queue.events.len() < INLINE_WRITE_THRESHOLD => {
                 // Where something else is written and not synced, the thread has its turns already. Whoever waits for a record
                 // before this one may come to its turn late.
                 if !queue.dirty && !std::mem::replace(&mut queue.called, true) {
@@ -460,8 +461,8 @@ impl Shared {
         }
     }
 
-    /// Has somebody write what waits, where nobody does: a call that waits for its record, since the thread may be waiting for the disk,
-    /// and the thread, since there may be no such call.
+    /// Has somebody write what waits, where nobody does: a call that waits for its record, since the thread may be waiting for
+    /// the disk, and the thread, since there may be no such call.
     fn hand_on(&self, queue: &Queue) {
         if queue.writing || queue.events.is_empty() && queue.lost == 0 {
             return;
@@ -486,7 +487,7 @@ impl Shared {
     fn failed(&self, queue: &mut Queue, error: Option<&io::Error>) {
         queue.failing = true;
         if let Some(error) = error
-            && !std::mem::replace(&mut queue.told, true)
+            && !std::mem::replace(&mut queue.failure_logged, true)
         {
             match self.durability {
                 Durability::Async => {

@@ -8,9 +8,10 @@ pub enum Durability {
     /// When it survives a loss of power. One sync serves all who wait for it.
     Strict,
     /// When the operating system has it: it survives the death of this process. What nobody waits for, such as how a call
-    /// ended, gets there [`SOON`](super::SOON) after it happened at the latest. Synced at most [`LATER`](super::LATER) later.
+    /// ended, gets there [`MAX_WRITE_DELAY`](super::MAX_WRITE_DELAY) after it happened at the latest. Synced at most
+    /// [`MAX_SYNC_DELAY`](super::MAX_SYNC_DELAY) later.
     Kernel,
-    /// At once. It is written and synced within [`LATER`](super::LATER), as far as the disk keeps up.
+    /// At once. It is written and synced within [`MAX_SYNC_DELAY`](super::MAX_SYNC_DELAY), as far as the disk keeps up.
     Async,
 }
 

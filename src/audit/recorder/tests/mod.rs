@@ -544,7 +544,7 @@ fn what_could_not_be_written_again_when_a_sync_failed_is_when_the_disk_is_well()
         while !recorder.health().failing {
             thread::yield_now();
         }
-        thread::park_timeout(2 * keep::AGAIN);
+        thread::park_timeout(2 * keep::RETRY_INTERVAL);
         assert!(recorder.health().failing, "{durability:?}");
         disk.full.store(false, Relaxed);
         let begun = SystemTime::now();
