@@ -272,10 +272,11 @@ impl Findings {
         metrics::instruments().found(finding.kind, rule, finding.action.word(), 1);
         let mut kept = self.kept();
         kept.count((finding.kind, finding.action, finding.direction), 1);
-        if kept.list.len() >= KEPT
-            && let Some((Some(call), _)) = kept.list.pop_front()
-        {
-            self.slot(call).fetch_sub(1, Ordering::Release);
+        if kept.list.len() >= KEPT {
+            let oldest = kept.list.pop_front();
+            if let Some(call) = oldest.and_then(|(call, _)| call) {
+                self.slot(call).fetch_sub(1, Ordering::Release);
+            }
         }
         if let Some(call) = finding.call {
             self.slot(call).fetch_add(1, Ordering::Release);
