@@ -60,6 +60,9 @@ pub(super) enum Mark {
     },
 }
 
+/// What is told in the place of a message that holds a server's own id of a task.
+const UNTOLD: &str = "the server of this task answered with an error";
+
 /// What a handle is made of, but for the task.
 #[derive(Debug)]
 pub(super) struct Maker {
@@ -229,12 +232,9 @@ impl Mark {
                 TaskOp::Result => stamped(result, *approval),
                 TaskOp::Update => result,
             })),
-            (
-                Self::About {
-                    handle, route, op, ..
-                },
-                Outcome::Failed(error),
-            ) => failed(error, handle, &route.local, *op),
+            (Self::About { route, op, .. }, Outcome::Failed(error)) => {
+                failed(error, &route.local, *op)
+            }
             (_, outcome) => Ok(outcome),
         }
     }
@@ -329,13 +329,16 @@ fn named(task: &Json, handle: &str) -> Json {
     task.splice(&edits)
 }
 
-/// An upstream's own error about a task. One that it does not know is unknown to us; what else it says may hold its id.
-fn failed(mut error: RpcError, handle: &str, local: &str, op: TaskOp) -> Result<Outcome, Error> {
+/// An upstream's own error about a task. One that it does not know is unknown to us. What else it says may hold its id, and goes
+/// no further then: the id is the upstream's choice, so a handle in each of its places could be a message of any length.
+fn failed(mut error: RpcError, local: &str, op: TaskOp) -> Result<Outcome, Error> {
     // A core task that is over cannot be cancelled, which the client is to hear.
     if error.code == codes::INVALID_PARAMS && op != TaskOp::Cancel {
         return Err(Error::Unknown(Missing::Task));
     }
-    error.message = error.message.replace(local, handle);
+    if error.message.contains(local) {
+        error.message = UNTOLD.to_owned();
+    }
     error.data = error.data.filter(|data| !data.as_str().contains(local));
     Ok(Outcome::Failed(error))
 }
@@ -354,4 +357,23 @@ fn late(error: &Error) -> Outcome {
         data: Some(meta::object_of(&[("reason", Json::string(error.reason()))])),
         ..RpcError::new(codes::UPSTREAM_PROTOCOL, text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SECURITY REL-2: an id may be one byte, and a handle is a hundred times as long.
+    #[test]
+    fn an_error_that_holds_a_servers_own_id_is_told_in_words_of_ours() {
+        let told = |message: &str| {
+            let error = RpcError::new(codes::INTERNAL_ERROR, message);
+            let Outcome::Failed(error) = failed(error, "a", TaskOp::Get).unwrap() else {
+                panic!("an error stays one");
+            };
+            error.message
+        };
+        assert_eq!(told(&"a".repeat(1 << 20)), UNTOLD);
+        assert_eq!(told("it is too old"), "it is too old");
+    }
 }
