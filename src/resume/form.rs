@@ -3,6 +3,11 @@
 //! Forms are flat: strings, numbers, booleans, choices (PROTOCOL A9). What a schema says beyond that does not bind the answer;
 //! an answer is still only ever flat.
 
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
 use crate::{
     json::{Json, Kind, Node},
     protocol::meta,
@@ -72,27 +77,32 @@ fn field(schema: &Json, field: Node<'_>) -> Json {
     meta::object_of(&out)
 }
 
-/// Whether `content` answers the form that was [`reduced`]. Missing content is an empty one.
+/// Whether `content` answers the form that was [`reduced`]. Missing content is an empty one. Takes as long as both are together:
+/// names and choices are looked up, never searched for.
 pub(super) fn accepts(form: &Json, content: Option<Node<'_>>) -> bool {
     let root = form.root();
     if content.is_some_and(|content| content.kind() != Kind::Object) {
         return false;
     }
-    let has = |name: &str| content.is_some_and(|content| content.member(name).is_some());
+    let given = members(content);
     let complete = root
         .member("r")
         .into_iter()
         .flat_map(Node::elements)
         .filter_map(Node::as_str)
-        .all(|name| has(&name));
-    let fields = root.member("p");
+        .all(|name| given.contains_key(&name));
+    let fields = members(root.member("p"));
     complete
-        && content.into_iter().flat_map(Node::members).all(|member| {
-            match fields.and_then(|fields| fields.member(&member.key)) {
-                Some(field) => fits(field, member.value),
-                None => is_flat(member.value),
-            }
+        && given.iter().all(|(name, value)| match fields.get(name) {
+            Some(field) => fits(*field, *value),
+            None => is_flat(*value),
         })
+}
+
+/// The members of an object, by name.
+fn members(object: Option<Node<'_>>) -> HashMap<Cow<'_, str>, Node<'_>> {
+    let members = object.into_iter().flat_map(Node::members);
+    members.map(|member| (member.key, member.value)).collect()
 }
 
 fn fits(field: Node<'_>, value: Node<'_>) -> bool {
@@ -100,9 +110,16 @@ fn fits(field: Node<'_>, value: Node<'_>) -> bool {
         bound(field, "lo").is_none_or(|low| size >= low)
             && bound(field, "hi").is_none_or(|high| size <= high)
     };
+    let choices: Option<HashSet<_>> = field
+        .member("e")
+        .map(|choices| choices.elements().filter_map(Node::as_str).collect());
+    let chosen = |text: &str| {
+        let choices = choices.as_ref();
+        choices.is_none_or(|choices| choices.contains(text))
+    };
     match field.member("t").and_then(Node::as_str).as_deref() {
         Some("string") => value.as_str().is_some_and(|text| {
-            within(length(text.chars().count())) && chosen(field, &text) && formed(field, &text)
+            within(length(text.chars().count())) && chosen(&text) && formed(field, &text)
         }),
         Some(kind @ ("number" | "integer")) => number(value)
             .is_some_and(|number| within(number) && (kind == "number" || number.fract() == 0.0)),
@@ -112,9 +129,9 @@ fn fits(field: Node<'_>, value: Node<'_>) -> bool {
                 && within(length(value.elements().count()))
                 && value
                     .elements()
-                    .all(|element| element.as_str().is_some_and(|text| chosen(field, &text)))
+                    .all(|element| element.as_str().is_some_and(|text| chosen(&text)))
         }
-        _ => is_flat(value) && value.as_str().is_none_or(|text| chosen(field, &text)),
+        _ => is_flat(value) && value.as_str().is_none_or(|text| chosen(&text)),
     }
 }
 
@@ -127,14 +144,6 @@ fn is_flat(value: Node<'_>) -> bool {
             .all(|element| element.kind() == Kind::String),
         Kind::Object | Kind::Null => false,
     }
-}
-
-fn chosen(field: Node<'_>, text: &str) -> bool {
-    field.member("e").is_none_or(|choices| {
-        choices
-            .elements()
-            .any(|choice| choice.as_str().as_deref() == Some(text))
-    })
 }
 
 /// The four formats that forms know, roughly: who needs more looks again.
@@ -257,6 +266,25 @@ mod tests {
         assert!(!accepts(&form, None), "a required field is missing");
         let free = reduced(&json(r#"{"type":"object","properties":{}}"#)).unwrap();
         assert!(accepts(&free, None));
+    }
+
+    /// SECURITY REL-2: each answer compared with each choice would be 10^10 comparisons.
+    #[test]
+    fn as_many_answers_as_fit_a_message_are_held_to_as_many_choices_as_fit_a_form() {
+        let names: Vec<_> = (0..60_000).map(|n| format!("\"{n}\"")).collect();
+        let schema = format!(
+            r#"{{"properties":{{"many":{{"type":"array","items":{{"enum":[{}]}}}}}}}}"#,
+            names.join(",")
+        );
+        let form = reduced(&json(&schema)).unwrap();
+        let last = &names[names.len() - 1];
+        for (other, good) in [("\"0\"", true), ("\"x\"", false)] {
+            let content = format!(
+                r#"{{"many":[{}{other}]}}"#,
+                format!("{last},").repeat(190_000)
+            );
+            assert_eq!(accepts(&form, Some(json(&content).root())), good);
+        }
     }
 
     #[test]
