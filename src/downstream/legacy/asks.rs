@@ -18,7 +18,7 @@ use super::{Session, sessions::random_id};
 use crate::{
     json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::{RequestId, Response, RpcError, encode},
-    protocol::{ClientCapabilities, Revision, methods},
+    protocol::{ClientCapabilities, Revision, meta, methods},
 };
 
 /// Questions that one session's client may have open at a time; what more is asked counts as refused.
@@ -129,17 +129,15 @@ impl Asks {
     }
 
     /// The notification that a page is done with, if it is one that this client was sent to; told once.
+    /// Of what the upstream says only the id is looked at, and nothing goes on.
     pub(in crate::downstream) fn elicited(&self, params: &Json) -> Option<Bytes> {
-        let theirs = params.root().member("elicitationId")?;
-        let id = theirs.as_str()?;
+        let id = params.root().member("elicitationId")?.as_str()?;
         let (_, ours) = {
             let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
             let at = pages.iter().position(|(page, _)| *page == id)?;
             pages.remove(at)?
         };
-        let mut edits = Edits::new();
-        edits.replace(theirs, Json::string(&ours));
-        let params = params.splice(&edits);
+        let params = meta::object_of(&[("elicitationId", Json::string(&ours))]);
         let method = methods::ELICITATION_COMPLETE;
         Some(encode::notification(method, Some(&params)))
     }
@@ -234,7 +232,9 @@ mod tests {
     #[test]
     fn the_end_of_a_page_is_told_once_under_our_id_and_only_to_who_was_sent_there() {
         let params = |id: &str| {
-            let text = format!(r#"{{"x":1.0,"elicitationId":"{id}"}}"#);
+            let text = format!(
+                r#"{{"x":1.0,"elicitationId":"{id}","_meta":{{"v":"what nobody has looked at"}}}}"#
+            );
             Json::parse(text.into(), &Limits::CLIENT).unwrap()
         };
         let (asks, other) = (Asks::default(), Asks::default());
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(
             told,
             format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{{"x":1.0,"elicitationId":"{ours}"}}}}"#
+                r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{{"elicitationId":"{ours}"}}}}"#
             )
         );
         assert_eq!(asks.elicited(&params("notes:1")), None, "once");
