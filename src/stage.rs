@@ -66,6 +66,7 @@ pub enum Way {
 pub struct Passage {
     route: Route,
     permit: Permit,
+    tool: Option<Arc<str>>,
 }
 
 /// Whether the person at the client agreed.
@@ -93,6 +94,8 @@ pub enum Target {
         route: Route,
         /// The tool that the task came from, by the name it was called by; `None` where that is not known.
         tool: Option<Arc<str>>,
+        /// The same by its upstream's name, where the endpoint has it now.
+        local_tool: Option<Arc<str>>,
     },
     /// To the hub: a listen, and what of its resources lead anywhere.
     Hub(Vec<Watchable>),
@@ -122,7 +125,30 @@ pub struct Watched {
 impl Passage {
     /// With this permit, along this route.
     pub const fn new(route: Route, permit: Permit) -> Self {
-        Self { route, permit }
+        Self {
+            route,
+            permit,
+            tool: None,
+        }
+    }
+
+    /// The same to a task, which came from the tool that its upstream knows by this name.
+    pub const fn to_task(route: Route, permit: Permit, tool: Option<Arc<str>>) -> Self {
+        Self {
+            route,
+            permit,
+            tool,
+        }
+    }
+
+    /// The tool whose rules hold for what goes along here, by its upstream's name: the one that `op` calls, or the one that a task
+    /// came from, where that is known.
+    pub fn tool(&self, op: &Op) -> Option<&str> {
+        if let Op::CallTool(_) = op {
+            Some(&self.route.local)
+        } else {
+            self.tool.as_deref()
+        }
     }
 
     /// The route.

@@ -158,7 +158,7 @@ impl<'a, 'b> Look<'a, 'b> {
         detector.inspect_surveyed(text, self.survey, self.hits);
         self.work.check()?;
         if self.hits.len() > HITS {
-            return Err(Exhausted);
+            return Err(Exhausted::Hits);
         }
         if self.hits.is_empty() {
             return Ok(());
@@ -209,7 +209,7 @@ impl<'a, 'b> Look<'a, 'b> {
         action: Action,
     ) -> Result<(), Exhausted> {
         // Where a place is none, nobody knows what was found there.
-        let matched = text.get(hit.span.clone()).ok_or(Exhausted)?;
+        let matched = text.get(hit.span.clone()).ok_or(Exhausted::Hits)?;
         if is_placeholder(text.as_bytes(), &hit.span) || hit.inert.as_deref() == Some(matched) {
             return Ok(());
         }

@@ -98,7 +98,7 @@ fn heard(listener: &mut Listener) -> Vec<News> {
 #[tokio::test(start_paused = true)]
 async fn what_no_catalog_can_be_made_of_breaks_nothing_that_comes_after_it() {
     let mut rules = rules();
-    rules.screen = Screen::new(|_, definition, _| {
+    rules.screen = Screen::new(|_, _, definition, _| {
         assert!(!definition.as_str().contains("bad"), "a fault of ours");
         Screened::default()
     });

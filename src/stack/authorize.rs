@@ -35,9 +35,13 @@ impl Gate<Routed> for Authorize {
         let mut declared = None;
         let way = match (snapshot.policy().unasked(), target) {
             (_, Target::Snapshot) => Way::Snapshot,
-            (Some(permit), Target::Upstream(route) | Target::Task { route, .. }) => {
-                Way::Upstream(Passage::new(route, permit))
-            }
+            (Some(permit), Target::Upstream(route)) => Way::Upstream(Passage::new(route, permit)),
+            (
+                Some(permit),
+                Target::Task {
+                    route, local_tool, ..
+                },
+            ) => Way::Upstream(Passage::to_task(route, permit, local_tool)),
             (Some(permit), Target::Hub(watchable)) => Way::Hub(
                 watchable
                     .into_iter()
@@ -49,14 +53,21 @@ impl Gate<Routed> for Authorize {
                 declared = muted(&mut call, &snapshot, &route);
                 Way::Upstream(Passage::new(route, permit))
             }
-            (None, Target::Task { route, tool }) => {
+            (
+                None,
+                Target::Task {
+                    route,
+                    tool,
+                    local_tool,
+                },
+            ) => {
                 let permit = of_task(&call, &snapshot, tool.as_deref())?;
                 if let Some(tool) = tool
                     && let Some(tool) = snapshot.catalog.tool(&call.scope, &tool)
                 {
                     declared = muted(&mut call, &snapshot, tool);
                 }
-                Way::Upstream(Passage::new(route, permit))
+                Way::Upstream(Passage::to_task(route, permit, local_tool))
             }
             (None, Target::Hub(watchable)) => Way::Hub(
                 watchable

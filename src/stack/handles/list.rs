@@ -17,7 +17,7 @@ use crate::{
     protocol::{codes, meta},
     seal::unix_seconds,
     snapshot::{Seen, Snapshot},
-    stack::{Error, Upstreams, authorize},
+    stack::{Error, Upstreams, authorize, sanitize::Watch},
     stage::Passage,
 };
 
@@ -27,8 +27,8 @@ const PAGE: usize = 20;
 const AT_ONCE: usize = 4;
 
 impl Handles {
-    /// One page of a caller's tasks. Those that their upstream no longer knows are forgotten, those that cannot be asked
-    /// for now are left out.
+    /// One page of a caller's tasks. Those that their upstream no longer knows are forgotten. Those that cannot be asked for now
+    /// are left out, and those of which something must not come through: whoever asks for one of these is told why.
     ///
     /// # Errors
     /// For a cursor that is not of this list.
@@ -48,7 +48,7 @@ impl Handles {
         let (page, more) = self.ledger.after(&holder, after, PAGE);
         let last = page.last().map(|entry| entry.number).filter(|_| more);
         let states: Vec<_> = stream::iter(page)
-            .map(|entry| state(&upstreams, &call, &snapshot, entry))
+            .map(|entry| self.state(&upstreams, &call, &snapshot, entry))
             .buffered(AT_ONCE)
             .collect()
             .await;
@@ -75,43 +75,56 @@ enum State {
     Unasked,
 }
 
-async fn state(
-    upstreams: &Arc<dyn Upstreams>,
-    call: &Call,
-    snapshot: &Snapshot,
-    entry: Entry,
-) -> State {
-    let Ok(permit) = authorize::of_task(call, snapshot, entry.task.tool.as_deref()) else {
-        return State::Unasked;
-    };
-    let ask = Call {
-        id: CallId::new(),
-        op: Op::Task(TaskOp::Get, entry.handle.clone()),
-        params: meta::object_of(&[("taskId", Json::string(&entry.handle))]),
-        wants_progress: false,
-        resume: None,
-        ..call.clone()
-    };
-    let passage = Passage::new(entry.task.route(), permit);
-    let reply = match upstreams.call(ask, passage).await {
-        Ok(Reply::Done(outcome)) => outcome,
-        Ok(Reply::Stream(mut steps)) => loop {
-            match steps.next().await {
-                Some(crate::call::Step::Outcome(outcome)) => break outcome,
-                Some(crate::call::Step::Event(_)) => {}
-                None => return State::Unasked,
+impl Handles {
+    async fn state(
+        &self,
+        upstreams: &Arc<dyn Upstreams>,
+        call: &Call,
+        snapshot: &Snapshot,
+        entry: Entry,
+    ) -> State {
+        let task = &entry.task;
+        let Ok(permit) = authorize::of_task(call, snapshot, task.tool.as_deref()) else {
+            return State::Unasked;
+        };
+        let ask = Call {
+            id: CallId::new(),
+            op: Op::Task(TaskOp::Get, entry.handle.clone()),
+            params: meta::object_of(&[("taskId", Json::string(&entry.handle))]),
+            wants_progress: false,
+            resume: None,
+            ..call.clone()
+        };
+        let tool = task.tool_in(&snapshot.catalog, &call.scope);
+        let tool = tool.map(|tool| tool.local.clone());
+        let passage = Passage::to_task(task.route(), permit, tool);
+        // As if it had been asked for alone: each is judged by the rules of its own server and tool.
+        let watch = Watch::of(&self.sanitizer, call, &ask.op, &passage);
+        let reply = match upstreams.call(ask, passage).await {
+            Ok(Reply::Done(outcome)) => outcome,
+            Ok(Reply::Stream(mut steps)) => loop {
+                match steps.next().await {
+                    Some(crate::call::Step::Outcome(outcome)) => break outcome,
+                    Some(crate::call::Step::Event(_)) => {}
+                    None => return State::Unasked,
+                }
+            },
+            Err(_) => return State::Unasked,
+        };
+        match reply {
+            Outcome::Complete(state) => match watch.result(state, None) {
+                Ok(state) => State::Known(named(&state, &entry.handle)),
+                Err(_) => State::Unasked,
+            },
+            Outcome::Failed(error) if error.code == codes::INVALID_PARAMS => {
+                State::Gone(entry.number)
             }
-        },
-        Err(_) => return State::Unasked,
-    };
-    match reply {
-        Outcome::Complete(task) => State::Known(named(&task, &entry.handle)),
-        Outcome::Failed(error) if error.code == codes::INVALID_PARAMS => State::Gone(entry.number),
-        Outcome::Failed(_)
-        | Outcome::Listed(_)
-        | Outcome::Card(_)
-        | Outcome::Task(_)
-        | Outcome::InputRequired(_)
-        | Outcome::Lost(_) => State::Unasked,
+            Outcome::Failed(_)
+            | Outcome::Listed(_)
+            | Outcome::Card(_)
+            | Outcome::Task(_)
+            | Outcome::InputRequired(_)
+            | Outcome::Lost(_) => State::Unasked,
+        }
     }
 }

@@ -25,6 +25,7 @@ use crate::{
         meta,
     },
     resume::{Asked, Bounds},
+    sanitize::Sanitizer,
     seal::{Sealer, unix_seconds},
     stage::{Passage, Permitted, Pinned, Target},
     upstream::{FromUpstream, UpstreamError, words},
@@ -37,6 +38,7 @@ use token::{TOOL_BYTES, Task};
 #[derive(Debug, Clone)]
 pub(super) struct Handles {
     sealer: Arc<Sealer>,
+    sanitizer: Arc<Sanitizer>,
     asking: Bounds,
     ledger: Arc<Ledger>,
 }
@@ -80,6 +82,7 @@ impl Handles {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             sealer: parts.sealer.clone(),
+            sanitizer: parts.sanitizer.clone(),
             asking: parts.asking,
             ledger: Arc::default(),
         }
@@ -118,15 +121,13 @@ impl Handles {
         if !known {
             return Err(unknown());
         }
-        let tool = task.tool.as_deref();
-        let tool = tool.and_then(|tool| catalog.tool(scope, tool));
+        let tool = task.tool_in(catalog, scope);
         let mut route = task.route();
         // Its result is one of the tool, and held to what that is.
-        route.terms = tool
-            .filter(|tool| tool.upstream == task.upstream)
-            .and_then(|tool| tool.terms.clone());
+        route.terms = tool.and_then(|tool| tool.terms.clone());
         Ok(Target::Task {
-            tool: task.tool.clone(),
+            local_tool: tool.map(|tool| tool.local.clone()),
+            tool: task.tool,
             route,
         })
     }

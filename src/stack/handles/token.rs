@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     call::{Owner, Reference},
-    catalog::Route,
-    protocol::{UpstreamId, extensions::TaskDesign},
+    catalog::{Catalog, Route},
+    protocol::{UpstreamId, extensions::TaskDesign, names::Scope},
     seal::{Purpose, Sealer},
 };
 
@@ -46,6 +46,12 @@ impl Task {
             task_only: false,
             terms: None,
         }
+    }
+
+    /// The tool that it came from, where the endpoint has it now.
+    pub(super) fn tool_in<'a>(&self, catalog: &'a Catalog, scope: &Scope) -> Option<&'a Route> {
+        let tool = catalog.tool(scope, self.tool.as_deref()?)?;
+        (tool.upstream == self.upstream).then_some(tool)
     }
 
     /// The handle of this task for this owner, from `now` in seconds since 1970; `None` when the upstream's id is out of
@@ -131,7 +137,6 @@ fn binding(owner: &Owner) -> Vec<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::names::Scope;
 
     fn ana() -> Owner {
         Owner::named("ana", Some("app"), &Scope::All)

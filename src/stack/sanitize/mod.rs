@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 use super::{Error, Gate, Wrap, skills::Named};
 use crate::{
     call::{
-        CallId, Change, Event, InputRequired, LogLevel, Op, Outcome, Reply, ReplyStream, Step,
+        Call, CallId, Event, InputRequired, LogLevel, Op, Outcome, Reply, ReplyStream, Step,
         TaskOp, Trail,
     },
     catalog::Terms,
@@ -28,7 +28,7 @@ use crate::{
         Blocked, Blocks, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, ask_the_same,
         rules::Actions,
     },
-    stage::Permitted,
+    stage::{Passage, Permitted},
     tasks::{clock, look_through},
 };
 
@@ -138,7 +138,7 @@ const fn result_of(op: &Op) -> Reading {
     match op {
         Op::Task(TaskOp::Get, _) => Reading::TASK,
         Op::Task(TaskOp::Cancel, _) => Reading::with(&["taskId"]),
-        Op::ReadDirectory(..) | Op::ListTasks(_) => Reading::with(&["nextCursor"]),
+        Op::ReadDirectory(..) => Reading::with(&["nextCursor"]),
         Op::Task(TaskOp::Update | TaskOp::Result, _)
         | Op::Discover
         | Op::List(..)
@@ -147,6 +147,7 @@ const fn result_of(op: &Op) -> Reading {
         | Op::ReadResource(_)
         | Op::Complete(_)
         | Op::GetSkill(_)
+        | Op::ListTasks(_)
         | Op::Listen(_) => Reading::PLAIN,
     }
 }
@@ -159,7 +160,7 @@ impl Gate<Box<Permitted>> for CheckContent {
             return Ok(permitted);
         };
         let (call, route) = (&permitted.call, passage.route());
-        let tool = matches!(call.op, Op::CallTool(_)).then_some(&*route.local);
+        let tool = passage.tool(&call.op);
         let subject = Subject {
             direction: Direction::Arguments,
             upstream: Some(&route.upstream),
@@ -205,49 +206,21 @@ impl Wrap<Box<Permitted>> for Sanitize {
 
     fn enter(&self, permitted: &mut Box<Permitted>) -> Self::Mark {
         let call = &permitted.call;
-        let Some(passage) = permitted.passage() else {
-            // Of what is answered here only tasks come from upstreams: lists of them, and changes of their states.
-            return matches!(call.op, Op::ListTasks(_) | Op::Listen(_)).then(|| {
-                Box::new(Watch {
-                    sanitizer: self.sanitizer.clone(),
-                    actions: self.sanitizer.rules().actions,
-                    upstream: None,
-                    item: None,
-                    call: call.id,
-                    trail: call.trail.clone(),
-                    result: result_of(&call.op),
-                    sealed: false,
-                    names: None,
-                    terms: None,
-                })
-            });
-        };
+        // What is answered here is ours, but for the states in a list of tasks: they are looked at where they are asked for.
+        let passage = permitted.passage()?;
         let route = passage.route();
-        let tool = matches!(call.op, Op::CallTool(_)).then_some(&*route.local);
-        let mut actions = *self.sanitizer.rules().actions(Some(&route.upstream), tool);
-        let read = matches!(call.op, Op::ReadResource(_));
-        let catalog = &permitted.snapshot.catalog;
-        if read && route.local.starts_with("ui://") {
-            // An app is active content, by its nature; its host shuts it in (PROTOCOL G16).
-            actions.set_all(Class::Active, None);
+        let mut watch = Watch::of(&self.sanitizer, call, &call.op, passage);
+        if matches!(call.op, Op::ReadResource(_)) {
+            if route.local.starts_with("ui://") {
+                // An app is active content, by its nature; its host shuts it in (PROTOCOL G16).
+                watch.actions.set_all(Class::Active, None);
+            }
+            let catalog = &permitted.snapshot.catalog;
+            watch.sealed = catalog.is_of_a_skill(&route.upstream, &route.local)
+                || self.named.hold(&route.upstream, &route.local);
         }
-        let is_held = || {
-            catalog.is_of_a_skill(&route.upstream, &route.local)
-                || self.named.hold(&route.upstream, &route.local)
-        };
-        let names = matches!(call.op, Op::GetSkill(_)).then(|| self.named.clone());
-        Some(Box::new(Watch {
-            sanitizer: self.sanitizer.clone(),
-            actions,
-            upstream: Some(route.upstream.clone()),
-            item: Some(route.local.clone()),
-            call: call.id,
-            trail: call.trail.clone(),
-            result: result_of(&call.op),
-            sealed: read && is_held(),
-            names,
-            terms: route.terms.clone(),
-        }))
+        watch.names = matches!(call.op, Op::GetSkill(_)).then(|| self.named.clone());
+        Some(Box::new(watch))
     }
 
     fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
@@ -318,6 +291,24 @@ struct Tails {
 }
 
 impl Watch {
+    /// Of what comes back along this passage, where `op` is asked for within `call`.
+    pub(super) fn of(sanitizer: &Arc<Sanitizer>, call: &Call, op: &Op, passage: &Passage) -> Self {
+        let route = passage.route();
+        let rules = sanitizer.rules();
+        Self {
+            sanitizer: sanitizer.clone(),
+            actions: *rules.actions(Some(&route.upstream), passage.tool(op)),
+            upstream: Some(route.upstream.clone()),
+            item: Some(route.local.clone()),
+            call: call.id,
+            trail: call.trail.clone(),
+            result: result_of(op),
+            sealed: false,
+            names: None,
+            terms: route.terms.clone(),
+        }
+    }
+
     fn look(&self, value: &Json, tail: Option<&mut Tail>, reading: Reading) -> Verdict {
         let subject = Subject {
             direction: Direction::Results,
@@ -344,8 +335,8 @@ impl Watch {
     }
 
     fn event(&self, event: Event, tails: &mut Tails) -> Event {
-        let seen = |value: Json, tail: &mut Tail, reading: Reading, place: &str| {
-            let verdict = self.look(&value, Some(tail), reading);
+        let seen = |value: Json, tail: &mut Tail, place: &str| {
+            let verdict = self.look(&value, Some(tail), Reading::PLAIN);
             match verdict {
                 Verdict::Clean | Verdict::Flagged(_) => value,
                 Verdict::Changed(value, _) => value,
@@ -353,7 +344,7 @@ impl Watch {
                 Verdict::Blocked(blocked) => {
                     let word = Json::string(&format!("[blocked:{}]", blocked.kind));
                     let fate = |key: &str, member: Node<'_>| {
-                        if says_nothing(key, member, reading) {
+                        if says_nothing(key, member) {
                             Fate::Keep
                         } else {
                             Fate::Remove
@@ -367,25 +358,20 @@ impl Watch {
         };
         match event {
             Event::Progress(params) => {
-                let params = seen(params, &mut tails.progress, Reading::PLAIN, "message");
+                let params = seen(params, &mut tails.progress, "message");
                 tails.last.clone_from(&tails.progress);
                 Event::Progress(params)
             }
             Event::Log(level, params) => {
-                let params = seen(params, &mut tails.log, Reading::PLAIN, "data");
+                let params = seen(params, &mut tails.log, "data");
                 tails.last.clone_from(&tails.log);
                 Event::Log(level, params)
             }
-            Event::Changed(Change::Task(state)) => Event::Changed(Change::Task(seen(
-                state,
-                &mut Tail::default(),
-                Reading::TASK,
-                "statusMessage",
-            ))),
+            // The end of an elicitation goes on as an id of ours and nothing else; a listen's tasks are looked at by calls.
             other @ (Event::Worded(_)
             | Event::Elicited(_)
             | Event::Acknowledged(_)
-            | Event::Changed(Change::List(_) | Change::Resource(_))) => other,
+            | Event::Changed(_)) => other,
         }
     }
 
@@ -424,7 +410,7 @@ impl Watch {
         }
     }
 
-    fn result(&self, result: Json, tail: Option<&mut Tail>) -> Result<Json, Error> {
+    pub(super) fn result(&self, result: Json, tail: Option<&mut Tail>) -> Result<Json, Error> {
         let (result, marks) = self.fitting(result, tail, self.result)?;
         if let (Some(named), Some(upstream)) = (&self.names, &self.upstream) {
             named.take(upstream, &result);
@@ -479,18 +465,15 @@ impl Watch {
     }
 }
 
-/// Whether a member of a withheld event may stay: it is a number, a word of the protocol or a handle, and not text that an
-/// upstream wrote in its place.
-fn says_nothing(key: &str, member: Node<'_>, reading: Reading) -> bool {
-    let word = member.as_str();
+/// Whether a member of a withheld event may stay: it is a number or a word of the protocol, and not text that an upstream wrote
+/// in its place.
+fn says_nothing(key: &str, member: Node<'_>) -> bool {
     match key {
         "progressToken" | "progress" | "total" => member.kind() == Kind::Number,
-        "level" => word.is_some_and(|word| LogLevel::parse(&word).is_some()),
-        "status" => matches!(
-            word.as_deref(),
-            Some("working" | "input_required" | "completed" | "failed" | "cancelled")
-        ),
-        _ => reading.handles.contains(&key),
+        "level" => member
+            .as_str()
+            .is_some_and(|word| LogLevel::parse(&word).is_some()),
+        _ => false,
     }
 }
 

@@ -45,33 +45,35 @@ fn json(text: String) -> Json {
 }
 
 #[test]
-fn a_task_that_changes_asks_as_a_call_may_and_its_address_is_not_edited() {
+fn a_state_of_a_task_asks_as_a_call_may_and_its_address_is_not_edited() {
     let state = |url: &str| {
         json(format!(
             r#"{{"taskId":"falcon-123456","status":"input_required","inputRequests":{{"taskId":{{"method":"elicitation/create","params":{{"mode":"url","message":"falcon-654321","url":"{url}"}}}}}}}}"#
         ))
     };
     let told = |state: Json| {
-        let event = Event::Changed(Change::Task(state));
-        let Event::Changed(Change::Task(state)) = watch().event(event, &mut Tails::default())
-        else {
-            panic!()
+        let watch = Watch {
+            result: Reading::TASK,
+            ..watch()
         };
-        state.as_str().to_owned()
+        match watch.result(state, None) {
+            Ok(state) => state.as_str().to_owned(),
+            Err(Error::Blocked(blocked)) => format!("[blocked:{}]", blocked.kind),
+            Err(other) => panic!("{other}"),
+        }
     };
     let good = state("https://a.example/?state=falcon-123456");
     let edited = good.as_str().replace("falcon-654321", "[redacted:project]");
-    assert_eq!(told(good), edited);
-    assert_eq!(
-        told(state("http://a.example/")),
-        r#"{"taskId":"falcon-123456","status":"input_required","statusMessage":"[blocked:elicitation]"}"#
-    );
+    let edited = edited.trim_end_matches('}');
+    let told_good = told(good);
+    assert!(told_good.starts_with(edited), "{told_good}");
+    assert_eq!(told(state("http://a.example/")), "[blocked:elicitation]");
     // What is a question only when what hides in it is gone is one.
     let hiding = state("http://a.example/");
     let hiding = hiding
         .as_str()
         .replace("inputRequests", "input\u{200B}Requests");
-    assert!(told(json(hiding)).contains("[blocked:elicitation]"));
+    assert_eq!(told(json(hiding)), "[blocked:elicitation]");
 }
 
 #[test]

@@ -458,6 +458,39 @@ async fn a_list_of_tasks_holds_what_this_client_made_and_nothing_else() {
     );
 }
 
+/// SECURITY 7: actions are per class, per upstream and per tool.
+#[tokio::test]
+async fn states_of_tasks_are_judged_by_the_rules_of_their_server_and_tool_alone_and_in_a_list() {
+    let notes = core().on("tasks/get", |heard| {
+        known(heard, r#"{"taskId":"local-7","status":"working","statusMessage":"about falcon-7, 4111 7392 5018 3747","createdAt":"c","lastUpdatedAt":"l","ttl":60000}"#)
+    });
+    let gateway = Gateway::of()
+        .upstream_with(
+            "notes",
+            &notes,
+            "sanitize: { classes: { personal_checked: off }, tools: { maybe: { personal_checked: redact } } }",
+        )
+        .start()
+        .await;
+    let client = gateway.client_able(Revision::V2025_11_25, "{}").await;
+    let mut handles = Vec::new();
+    for tool in ["notes_slow", "notes_maybe"] {
+        let params = format!(r#"{{"name":"{tool}","arguments":{{}},"task":{{}}}}"#);
+        let made = client.ask("tools/call", &params).await.value();
+        handles.push(text(&made["task"]["taskId"]));
+    }
+    let listed = client.ask("tasks/list", "{}").await.value();
+    for (at, kept) in [(0, true), (1, false)] {
+        let alone = about(&client, "tasks/get", &handles[at]).await.value();
+        for state in [&alone, &listed["tasks"][at]] {
+            assert_eq!(state["taskId"], handles[at]);
+            let said = text(&state["statusMessage"]);
+            assert!(said.starts_with("about falcon-7"), "{state}");
+            assert_eq!(said.contains("4111"), kept, "{state}");
+        }
+    }
+}
+
 /// Feature: Tasks (LM)
 #[tokio::test]
 async fn legacy_clients_hear_nothing_of_tasks_that_only_modern_servers_have() {
