@@ -17,7 +17,7 @@ use super::{Error, Missing, Parts, Wrap};
 use crate::{
     call::{Caller, Op, Outcome, Reference, Reply, ReplyStream, Step, TaskOp},
     catalog::Route,
-    json::{Edits, Json, Kind, Node},
+    json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::RpcError,
     protocol::{
         UpstreamId, codes,
@@ -229,9 +229,8 @@ impl Mark {
                     askable(&result, caller, &route.upstream, asking)?;
                     stamped(named(&result, handle), *approval)
                 }
-                TaskOp::Cancel => named(&result, handle),
+                TaskOp::Cancel | TaskOp::Update => bare(&result, handle),
                 TaskOp::Result => stamped(result, *approval),
-                TaskOp::Update => result,
             })),
             (Self::About { route, op, .. }, Outcome::Failed(error)) => {
                 failed(error, &route.local, *op)
@@ -267,7 +266,7 @@ impl Maker {
             let (holder, known) = (self.holder.clone(), handle.as_str().into());
             self.handles.ledger.add(holder, known, Arc::new(made));
         }
-        Outcome::Task(stamped(named(task, &handle), self.approval))
+        Outcome::Task(stamped(bare(task, &handle), self.approval))
     }
 }
 
@@ -321,6 +320,18 @@ fn askable(
     }
 }
 
+/// A task under its handle, without what only a state that was asked for may hold: elsewhere nobody checks that.
+fn bare(task: &Json, handle: &str) -> Json {
+    let mut edits = Edits::new();
+    let fate = |key: &str, _: Node<'_>| match key {
+        "taskId" => Fate::Replace(Json::string(handle)),
+        "inputRequests" | "result" | "error" => Fate::Remove,
+        _ => Fate::Keep,
+    };
+    edits.members(task.root(), fate, &[]);
+    task.splice(&edits)
+}
+
 /// A task's state under its handle. Results without a task in them stay as they are.
 fn named(task: &Json, handle: &str) -> Json {
     let mut edits = Edits::new();
@@ -363,6 +374,7 @@ fn late(error: &Error) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Limits;
 
     /// SECURITY REL-2: an id may be one byte, and a handle is a hundred times as long.
     #[test]
@@ -376,5 +388,17 @@ mod tests {
         };
         assert_eq!(told(&"a".repeat(1 << 20)), UNTOLD);
         assert_eq!(told("it is too old"), "it is too old");
+    }
+
+    #[test]
+    fn of_a_state_that_nobody_asked_for_only_what_it_says_of_itself_is_kept() {
+        let state = r#"{"inputRequests":{"k":{}},"taskId":"a","status":"working","result":{},"error":{},"ttlMs":1}"#;
+        let state = Json::parse(state.into(), &Limits::UPSTREAM).unwrap();
+        assert_eq!(
+            bare(&state, "h").as_str(),
+            r#"{"taskId":"h","status":"working","ttlMs":1}"#
+        );
+        let nothing = Json::empty_object();
+        assert_eq!(bare(&nothing, "h").as_str(), "{}");
     }
 }

@@ -1,6 +1,6 @@
 //! States that no task of the extension has: whoever looks is told that its server broke the protocol (SECURITY EGR-11).
 
-use super::{ASKABLE, about, alone, known, modern, text};
+use super::{ASKABLE, EXTENSION, about, alone, known, modern, text};
 use crate::harness::{Play, Revision, Turn, quote};
 
 #[tokio::test]
@@ -61,4 +61,21 @@ async fn a_broken_state_after_a_log_line_is_not_told_as_a_task_that_there_is_not
     let look = client.ask("tasks/get", &params);
     let look = look.meta(r#""io.modelcontextprotocol/logLevel":"info""#);
     assert_eq!(look.await.refusal().1, "upstream_protocol_error");
+}
+
+/// SECURITY STATE-3: what a task asks or brings is held to rules where its state is asked for, and nowhere else.
+#[tokio::test]
+async fn a_task_just_made_asks_for_nothing_and_brings_nothing() {
+    let notes = modern();
+    notes.now_on("tools/call", |_| {
+        Play::Raw(
+            r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"task","taskId":"local-7","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttlMs":null,"inputRequests":{"k":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}},"result":{"content":[]},"error":{"code":1,"message":"m"}}}"#.into(),
+        )
+    });
+    let (_gateway, client) = alone(&notes, Revision::V2026_07_28, EXTENSION).await;
+    let made = client.call("notes_slow", "{}").await.value();
+    assert_eq!(made["status"], "input_required", "{made}");
+    for member in ["inputRequests", "result", "error"] {
+        assert!(made.get(member).is_none(), "{made}");
+    }
 }
