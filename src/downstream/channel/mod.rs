@@ -35,7 +35,7 @@ use crate::{
     protocol::{codes, methods, names::Scope},
 };
 
-/// Requests in flight on one connection; nothing more is taken beyond that.
+/// Requests in flight on one connection. Beyond that a request waits on HTTP, and is refused on a pipe.
 const IN_FLIGHT: u32 = 256;
 /// Listens on one connection beside them. They have no end of their own, so that nothing may wait for one: what ends them comes
 /// on the same connection.
@@ -172,9 +172,7 @@ impl Channel {
         match message {
             // The handshake changes what follows.
             Message::One(Frame::Request(request)) if &*request.method == methods::INITIALIZE => {
-                let Ok(_seat) = self.room.acquire().await else {
-                    return Err(Problem::shutting_down(Some(request.id)));
-                };
+                let _seat = self.room(Some(&request.id)).await?;
                 let owed = Owed::Response(Some(request.id.clone()));
                 caught(&self.out, owed, self.begin(inbound, request)).await;
             }
@@ -203,30 +201,23 @@ impl Channel {
                     return Ok(());
                 };
                 let permit = if &*request.method == methods::LISTEN {
-                    match self.listens.clone().try_acquire_owned() {
-                        Ok(permit) => Some(permit),
-                        Err(TryAcquireError::Closed) => None,
-                        Err(TryAcquireError::NoPermits) => {
-                            return Err(Problem::too_many_listens(request.id));
-                        }
-                    }
+                    let permit = self.listens.clone().try_acquire_owned();
+                    permit.map_err(|full| match full {
+                        TryAcquireError::Closed => Problem::shutting_down(Some(request.id.clone())),
+                        TryAcquireError::NoPermits => Problem::too_many_listens(request.id.clone()),
+                    })?
                 } else {
                     tokio::select! {
                         biased;
                         () = known.token.cancelled() => return Ok(()),
-                        permit = self.room() => permit,
+                        permit = self.room(Some(&request.id)) => permit?,
                     }
-                };
-                let Some(permit) = permit else {
-                    return Err(Problem::shutting_down(Some(request.id)));
                 };
                 let message = Message::One(Frame::Request(request));
                 self.start(inbound, message, Some(known), permit);
             }
             batch @ Message::Batch(_) => {
-                let Some(permit) = self.room().await else {
-                    return Err(Problem::shutting_down(None));
-                };
+                let permit = self.room(None).await?;
                 self.start(inbound, batch, None, permit);
             }
             other @ Message::One(Frame::Notification(_) | Frame::Response(_)) => {
@@ -359,9 +350,28 @@ impl Channel {
             .find(id, &self.identity, self.owner.scope())
     }
 
-    /// Room for what is answered later; `None` when nothing more is taken.
-    async fn room(&self) -> Option<OwnedSemaphorePermit> {
-        self.room.clone().acquire_owned().await.ok()
+    /// Room for what is answered later. On HTTP each message waits for it alone. On a pipe all that comes later would wait with
+    /// it, cancellations and answers that make room among them, so there it is refused.
+    ///
+    /// # Errors
+    /// When there is no room on a pipe, and when nothing more is taken.
+    async fn room(&self, id: Option<&RequestId>) -> Result<OwnedSemaphorePermit, Problem> {
+        let room = self.room.clone();
+        let permit = if self.piped {
+            room.try_acquire_owned()
+        } else {
+            let permit = room.acquire_owned().await;
+            permit.map_err(|_| TryAcquireError::Closed)
+        };
+        permit.map_err(|full| match full {
+            // What is being settled takes all the room there is.
+            TryAcquireError::NoPermits if !self.door.closing.is_cancelled() => {
+                Problem::too_many_requests(id.cloned())
+            }
+            TryAcquireError::NoPermits | TryAcquireError::Closed => {
+                Problem::shutting_down(id.cloned())
+            }
+        })
     }
 
     fn start(

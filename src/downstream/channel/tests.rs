@@ -44,11 +44,15 @@ fn door(service: McpService) -> Door {
 }
 
 fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
+    channel(service, true)
+}
+
+fn channel(service: McpService, piped: bool) -> (Channel, mpsc::Receiver<Bytes>) {
     let door = door(service);
     let (to, lines) = mpsc::channel(64);
     let identity = Identity::anonymous();
     let wrap = |segments: &[Bytes]| Bytes::from(segments.concat());
-    let channel = Channel::new(Arc::new(door), identity, None, Scope::All, true, to, wrap);
+    let channel = Channel::new(Arc::new(door), identity, None, Scope::All, piped, to, wrap);
     (channel, lines)
 }
 
@@ -177,15 +181,55 @@ async fn msg_3_what_is_refused_for_a_name_is_not_carried_out() {
     assert!(answer(&mut lines).await.contains("confusable_member"));
 }
 
+/// SECURITY REL-3, REL-5: what makes room comes on the same pipe, and must not wait for it.
+#[tokio::test]
+async fn what_there_is_no_room_for_on_a_pipe_is_refused_and_what_makes_room_is_taken() {
+    let stack = service_fn(async |_: Box<Call>| future::pending().await);
+    let (channel, mut lines) = piped(McpService::new(|| stack));
+    let call = |id: u32| CALL.replace("\"id\":1,", &format!("\"id\":{id},"));
+    let take = async |text: String| {
+        let taken = channel.take(&channel.identity, text.into());
+        taken.now_or_never().expect("nothing waits")
+    };
+    for id in 1..=IN_FLIGHT {
+        take(call(id)).await.unwrap();
+    }
+    let begin = r#"{"jsonrpc":"2.0","id":257,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+    for text in [call(IN_FLIGHT + 1), begin.to_owned()] {
+        let refused = take(text).await.unwrap_err();
+        assert_eq!(reason(&refused), Some("overloaded"));
+        assert_eq!(refused.id.unwrap().as_str(), "257");
+    }
+    let batch = r#"[{"jsonrpc":"2.0","id":257,"method":"ping"}]"#;
+    let refused = take(batch.to_owned()).await.unwrap_err();
+    assert_eq!(reason(&refused), Some("overloaded"));
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+    take(cancel.to_owned()).await.unwrap();
+    timeout(Duration::from_secs(10), async {
+        while channel.room.available_permits() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("it was cancelled");
+    take(call(IN_FLIGHT + 1)).await.unwrap();
+    assert!(lines.try_recv().is_err());
+}
+
+/// One of the era with sessions, for a connection that is no pipe.
+const OLD_CALL: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}"#;
+
 #[tokio::test]
 async fn who_gives_up_while_there_is_no_room_may_come_again() {
     let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
-    let (channel, mut lines) = piped(McpService::new(|| stack));
+    let (channel, mut lines) = channel(McpService::new(|| stack), false);
     let all = channel.room.clone().acquire_many_owned(IN_FLIGHT).await;
-    let waiting = channel.take(&channel.identity, CALL.into());
+    let waiting = channel.take(&channel.identity, OLD_CALL.into());
     assert!(waiting.now_or_never().is_none(), "it waits");
     drop(all);
-    channel.take(&channel.identity, CALL.into()).await.unwrap();
+    let taken = channel.take(&channel.identity, OLD_CALL.into());
+    taken.await.unwrap();
     let answer = answer(&mut lines).await;
     assert!(!answer.contains("duplicate"), "{answer}");
 }
@@ -193,9 +237,9 @@ async fn who_gives_up_while_there_is_no_room_may_come_again() {
 #[tokio::test]
 async fn what_is_cancelled_while_there_is_no_room_for_it_is_not_carried_out() {
     let stack = service_fn(async |_: Box<Call>| panic!("it was cancelled"));
-    let (channel, mut lines) = piped(McpService::new(|| stack));
+    let (channel, mut lines) = channel(McpService::new(|| stack), false);
     let all = channel.room.clone().acquire_many_owned(IN_FLIGHT).await;
-    let mut waiting = Box::pin(channel.take(&channel.identity, CALL.into()));
+    let mut waiting = Box::pin(channel.take(&channel.identity, OLD_CALL.into()));
     assert!(waiting.as_mut().now_or_never().is_none(), "it waits");
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     channel

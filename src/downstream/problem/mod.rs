@@ -141,6 +141,13 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "overloaded")
     }
 
+    /// A pipe has as many requests in flight as it may have (SECURITY REL-3).
+    pub(super) fn too_many_requests(id: Option<RequestId>) -> Self {
+        let text = "too many requests are running on this connection; try again when one of them is answered";
+        let error = RpcError::new(codes::OVERLOADED, text);
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "overloaded")
+    }
+
     /// A connection that carries messages both ways has as many listens as it may have.
     pub(super) fn too_many_listens(id: RequestId) -> Self {
         let text = "too many listens on this connection; end one of them first";
