@@ -216,6 +216,30 @@ async fn what_there_is_no_room_for_on_a_pipe_is_refused_and_what_makes_room_is_t
     assert!(lines.try_recv().is_err());
 }
 
+/// PROTOCOL A4: a cancellation on a pipe says nothing of its era.
+#[tokio::test]
+async fn notifications_on_a_pipe_without_a_session_are_taken_and_not_answered() {
+    let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+    let (channel, mut lines) = piped(McpService::new(|| stack));
+    for told in [
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    ] {
+        let message = decode(told.into(), &channel.door.bounds.json).unwrap();
+        let inbound = channel.inbound(&channel.identity);
+        let answer = channel.door.accept_decoded(inbound, message).await;
+        assert!(matches!(answer, Answer::Accepted), "{told}");
+        channel.take(&channel.identity, told.into()).await.unwrap();
+    }
+    assert!(lines.try_recv().is_err());
+    // Elsewhere it says by its headers that it belongs to a session.
+    let (channel, mut lines) = self::channel(McpService::new(|| stack), false);
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    channel.take(&channel.identity, told.into()).await.unwrap();
+    let line = lines.try_recv().unwrap();
+    assert!(String::from_utf8_lossy(&line).contains("session_required"));
+}
+
 /// One of the era with sessions, for a connection that is no pipe.
 const OLD_CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}"#;
