@@ -240,6 +240,18 @@ async fn notifications_on_a_pipe_without_a_session_are_taken_and_not_answered() 
     assert!(String::from_utf8_lossy(&line).contains("session_required"));
 }
 
+#[tokio::test]
+async fn a_session_that_nobody_was_told_of_ends() {
+    let stack = service_fn(async |_: Box<Call>| future::pending().await);
+    let (channel, _lines) = piped(McpService::new(|| stack));
+    let begin = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+    let mut beginning = Box::pin(channel.take(&channel.identity, begin.into()));
+    assert!(beginning.as_mut().now_or_never().is_none(), "it waits");
+    assert_eq!(channel.door.sessions.count(), 1);
+    drop(beginning);
+    assert_eq!(channel.door.sessions.count(), 0);
+}
+
 /// One of the era with sessions, for a connection that is no pipe.
 const OLD_CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}"#;

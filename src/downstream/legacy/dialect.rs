@@ -11,7 +11,7 @@ use super::{
     converse::Converse,
     flights::{Flights, NotNow},
     session::Session,
-    sessions::Refused,
+    sessions::{Refused, Sessions},
     words::Words,
 };
 use crate::{
@@ -247,8 +247,12 @@ impl<'a> Legacy<'a> {
             asks::deliverable(revision, capabilities),
             inbound.headers.is_none(),
         );
-        let session = match opened {
-            Ok(session) => session,
+        let mut opened = match opened {
+            Ok(session) => Untold {
+                sessions: &self.door.sessions,
+                session,
+                told: false,
+            },
             Err(Refused) => {
                 let error = RpcError::new(
                     codes::OVERLOADED,
@@ -264,18 +268,18 @@ impl<'a> Legacy<'a> {
             head.as_ref(),
             Some((methods::INITIALIZE, &params)),
         );
-        let card = match self.card(&session, (inbound.address, trail)).await {
+        let card = match self.card(&opened.session, (inbound.address, trail)).await {
             Ok((card, _)) => card,
             Err(problem) => {
-                self.door.sessions.end(&session);
                 let id = Some(request.id.clone());
                 return Problem { id, ..problem }.into();
             }
         };
+        opened.told = true;
         Answer::Frame(Told {
             status: StatusCode::OK,
             segments: encode::result(&request.id, &Words.card(&card, revision)).into(),
-            session: HeaderValue::from_str(&session.id).ok(),
+            session: HeaderValue::from_str(&opened.session.id).ok(),
             scopes: None,
             retry: None,
             refused: None,
@@ -512,6 +516,21 @@ impl<'a> Legacy<'a> {
             );
         }
         Ok(session)
+    }
+}
+
+/// A session just opened. It ends with this unless its client is told of it: nobody else knows it, or would end it.
+struct Untold<'a> {
+    sessions: &'a Sessions,
+    session: Arc<Session>,
+    told: bool,
+}
+
+impl Drop for Untold<'_> {
+    fn drop(&mut self) {
+        if !self.told {
+            self.sessions.end(&self.session);
+        }
     }
 }
 
