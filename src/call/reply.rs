@@ -141,10 +141,13 @@ impl Stream for ReplyStream {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Some(Step::Event(event))) => return Poll::Ready(Some(Step::Event(event))),
             Poll::Ready(Some(outcome)) => outcome,
-            Poll::Ready(None) => Step::Outcome(Outcome::Lost(RpcError::new(
-                codes::UPSTREAM_UNAVAILABLE,
-                "the upstream's stream ended before its answer",
-            ))),
+            Poll::Ready(None) => Step::Outcome(Outcome::Lost(RpcError {
+                data: Some(Json::literal(r#"{"reason":"upstream_unavailable"}"#)),
+                ..RpcError::new(
+                    codes::UPSTREAM_UNAVAILABLE,
+                    "the upstream's stream ended before its answer",
+                )
+            })),
         };
         self.source = None;
         Poll::Ready(Some(step))
@@ -172,10 +175,12 @@ mod tests {
     #[tokio::test]
     async fn a_source_that_dies_still_yields_one_outcome() {
         let steps = steps(vec![Step::Event(Event::Progress(Json::empty_object()))]).await;
-        assert!(matches!(
-            steps[..],
-            [Step::Event(_), Step::Outcome(Outcome::Lost(_))]
-        ));
+        let [Step::Event(_), Step::Outcome(Outcome::Lost(error))] = &steps[..] else {
+            panic!("{steps:?}");
+        };
+        // SECURITY 4
+        let data = error.data.as_ref().expect("it says why");
+        assert_eq!(data.as_str(), r#"{"reason":"upstream_unavailable"}"#);
     }
 
     #[tokio::test]

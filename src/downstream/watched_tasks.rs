@@ -261,7 +261,8 @@ impl Looker {
         };
         let look = if let Some(Outcome::Complete(state)) = outcome {
             Look::State(state)
-        } else if matches!(&outcome, Some(Outcome::Failed(error)) if error.code == codes::INVALID_PARAMS)
+        } else if let Some(Outcome::Failed(error) | Outcome::Lost(error)) = &outcome
+            && error.code == codes::INVALID_PARAMS
         {
             Look::Gone
         } else {

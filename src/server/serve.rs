@@ -26,6 +26,7 @@ use super::{
     watch::{Flight, Phase, Turn, Watch},
 };
 use crate::{
+    call::CallId,
     metrics::{self, Bound},
     tasks::clock,
 };
@@ -273,12 +274,19 @@ fn refuse(refusal: Refusal) -> Response<Body> {
 
 fn panicked() -> Response<Body> {
     metrics::panicked();
-    tracing::error!("an endpoint panicked; its request was answered with an internal error");
-    let text = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"}}"#;
+    let reference = CallId::new();
+    tracing::error!(
+        %reference,
+        "an endpoint panicked; its request was answered with an internal error"
+    );
+    // SECURITY 4
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","error":{{"code":-32603,"message":"Internal error","data":{{"reason":"internal_error","ref":"{reference}"}}}}}}"#
+    );
     body::full(
         StatusCode::INTERNAL_SERVER_ERROR,
         "application/json",
-        Bytes::from_static(text.as_bytes()),
+        text.into(),
     )
 }
 

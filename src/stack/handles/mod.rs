@@ -209,7 +209,7 @@ impl Wrap<Box<Permitted>> for Handles {
 impl Mark {
     fn outcome(&self, outcome: Outcome) -> Result<Outcome, Error> {
         match (self, outcome) {
-            (Self::May(maker), Outcome::Task(task)) => Ok(maker.made(&task)),
+            (Self::May(maker), Outcome::Task(task)) => maker.made(&task),
             // Some servers call the state of a task a task again, instead of a complete answer (PROTOCOL D3).
             (
                 Self::About {
@@ -242,7 +242,7 @@ impl Mark {
 
 impl Maker {
     /// A task just made, under its handle.
-    fn made(&self, task: &Json) -> Outcome {
+    fn made(&self, task: &Json) -> Result<Outcome, Error> {
         let local = task.root().member("taskId").and_then(Node::as_str);
         let sealed = local.filter(|local| !local.is_empty()).and_then(|local| {
             let task = Task {
@@ -257,16 +257,13 @@ impl Maker {
             Some((task, handle))
         });
         let Some((made, handle)) = sealed else {
-            return Outcome::Lost(RpcError::new(
-                codes::UPSTREAM_PROTOCOL,
-                "the upstream made a task that cannot be named",
-            ));
+            return Err(broken(&self.upstream, "a task that cannot be named"));
         };
         if self.lists {
             let (holder, known) = (self.holder.clone(), handle.as_str().into());
             self.handles.ledger.add(holder, known, Arc::new(made));
         }
-        Outcome::Task(stamped(bare(task, &handle), self.approval))
+        Ok(Outcome::Task(stamped(bare(task, &handle), self.approval)))
     }
 }
 
@@ -357,17 +354,15 @@ fn failed(mut error: RpcError, local: &str, op: TaskOp) -> Result<Outcome, Error
 
 /// A refusal after events have gone out. That a state is broken says nothing of whether there is such a task.
 fn late(error: &Error) -> Outcome {
-    let Error::Upstream(FromUpstream {
-        upstream,
-        error: broken,
-    }) = error
-    else {
-        return Outcome::Failed(RpcError::new(codes::INVALID_PARAMS, "no such task"));
+    let (code, text) = if let Error::Upstream(FromUpstream { upstream, error }) = error {
+        let text = words::describe(upstream, error);
+        (codes::UPSTREAM_PROTOCOL, text)
+    } else {
+        (codes::INVALID_PARAMS, format!("no such {}", Missing::Task))
     };
-    let text = words::describe(upstream, broken);
     Outcome::Lost(RpcError {
         data: Some(meta::object_of(&[("reason", Json::string(error.reason()))])),
-        ..RpcError::new(codes::UPSTREAM_PROTOCOL, text)
+        ..RpcError::new(code, text)
     })
 }
 

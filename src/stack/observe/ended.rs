@@ -8,7 +8,7 @@ use crate::{
     json::Json,
     jsonrpc::RpcError,
     protocol::{Features, codes, methods},
-    stack::Error,
+    stack::{Error, Missing},
     upstream::{FromUpstream, UpstreamError},
 };
 
@@ -57,11 +57,15 @@ pub(super) fn with<'a>(outcome: &'a Outcome, method: &str) -> Ending<'a> {
             code: Some(error.code),
             ..Ending::of(End::ProtocolError)
         },
-        Outcome::Lost(error) => Ending {
-            reason: reason(error),
-            code: Some(error.code),
-            ..Ending::of(lost(error.code))
-        },
+        Outcome::Lost(error) => {
+            let reason = reason(error);
+            let end = lost(error.code, reason.as_deref());
+            Ending {
+                reason,
+                code: Some(error.code),
+                ..Ending::of(end)
+            }
+        }
     }
 }
 
@@ -112,8 +116,12 @@ fn is_error(result: &Json) -> bool {
 }
 
 /// What is lost on the way has a code of ours.
-const fn lost(code: i64) -> End {
+fn lost(code: i64, reason: Option<&str>) -> End {
     match code {
+        codes::INVALID_PARAMS if reason == Some(Error::Unknown(Missing::Task).reason()) => {
+            End::Denied
+        }
+        codes::INVALID_PARAMS => End::Invalid,
         codes::UPSTREAM_TIMEOUT => End::Timeout,
         codes::UPSTREAM_UNAVAILABLE | codes::SHUTTING_DOWN => End::Unavailable,
         codes::CONTENT_BLOCKED => End::Blocked,

@@ -79,3 +79,41 @@ async fn a_task_just_made_asks_for_nothing_and_brings_nothing() {
         assert!(made.get(member).is_none(), "{made}");
     }
 }
+
+/// SECURITY 4
+#[tokio::test]
+async fn a_task_that_cannot_be_named_is_told_as_what_breaks_the_protocol() {
+    let notes = modern();
+    notes.now_on("tools/call", |_| {
+        Play::Raw(
+            r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"task","taskId":"","status":"working"}}"#.into(),
+        )
+    });
+    let (_gateway, client) = alone(&notes, Revision::V2026_07_28, EXTENSION).await;
+    let refused = client.call("notes_slow", "{}").await;
+    assert_eq!(refused.tool_error(), "upstream_protocol_error");
+}
+
+/// SECURITY 4
+#[tokio::test]
+async fn a_task_that_is_gone_is_told_alike_before_and_after_a_log_line() {
+    let notes = modern();
+    let (_gateway, client) = alone(&notes, Revision::V2026_07_28, EXTENSION).await;
+    let made = client.call("notes_slow", "{}").await.value();
+    notes.now_on("tasks/get", |_| {
+        Play::live(|turn: Turn| async move {
+            turn.log("info", "1").await;
+            let gone = r#"{"code":-32602,"message":"no task local-7"}"#;
+            turn.say(&format!(r#"{{"jsonrpc":"2.0","id":$id,"error":{gone}}}"#))
+                .await;
+        })
+    });
+    let params = format!(r#"{{"taskId":{}}}"#, quote(&text(&made["taskId"])));
+    for log in [r#""io.modelcontextprotocol/logLevel":"info""#, r#""v":1"#] {
+        let look = client.ask("tasks/get", &params).meta(log).await;
+        assert_eq!(look.refusal(), (-32602, "unknown_name".to_owned()));
+        let error = look.error();
+        assert_eq!(error["message"], "no such task");
+        assert!(error["data"]["ref"].is_string(), "{error}");
+    }
+}
