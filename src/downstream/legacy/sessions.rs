@@ -192,6 +192,11 @@ impl Sessions {
         Some(session)
     }
 
+    /// The session with this id, for the connection that it belongs to: whoever looks does not use it, and proves nothing.
+    pub(in crate::downstream) fn peek(&self, id: &str) -> Option<Arc<Session>> {
+        self.live.get(id).map(|entry| entry.value().clone())
+    }
+
     /// Ends one: its streams, its running requests and the upstream sessions opened for it end too.
     pub(in crate::downstream) fn end(&self, session: &Session) {
         if self.live.remove(&session.id).is_none() {
@@ -239,7 +244,7 @@ pub(in crate::downstream) fn random_id() -> String {
 mod tests {
     use super::*;
     use crate::{
-        call::Op,
+        call::{IdentityKind, Op},
         downstream::legacy::{flights::Flights, outbox::Form},
         json::{Json, Limits},
         jsonrpc::RequestId,
@@ -331,6 +336,28 @@ mod tests {
         let event = session.outbox.first_id(&place);
         assert!(other.outbox.resume(&event).is_err());
         assert!(session.outbox.resume(&event).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_looks_at_a_session_neither_uses_it_nor_proves_anything() {
+        let key = || {
+            let mut identity = Arc::into_inner(proved("alice")).unwrap();
+            identity.kind = IdentityKind::Key;
+            Arc::new(identity)
+        };
+        let (old, new) = (key(), key());
+        let sessions = sessions(SessionBounds::default());
+        let none = ClientCapabilities::NONE;
+        let session = sessions
+            .open(old, Scope::All, Revision::V2024_11_05, none, false)
+            .unwrap();
+        assert!(sessions.find(&session.id, &new, &Scope::All).is_some());
+        tokio::time::advance(Duration::from_secs(7)).await;
+        assert!(sessions.peek(&session.id).is_some());
+        assert!(Arc::ptr_eq(&session.identity(), &new));
+        assert_eq!(session.seen().idle, Duration::from_secs(7));
+        sessions.end(&session);
+        assert!(sessions.peek(&session.id).is_none());
     }
 
     #[tokio::test]
