@@ -1,7 +1,7 @@
 //! Failed attempts by address: counted within a minute, bounded in number (SECURITY AUTHN-8).
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     net::{IpAddr, Ipv6Addr},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -20,7 +20,14 @@ const MOST: usize = 16_384;
 pub struct Failures {
     limit: u32,
     // Taken when an attempt fails, and where somebody has to be asked about a token: nobody who is known waits for it.
-    counts: Mutex<HashMap<IpAddr, Count>>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    of: HashMap<IpAddr, Count>,
+    /// Each of them once, oldest first.
+    order: VecDeque<IpAddr>,
 }
 
 struct Count {
@@ -41,25 +48,7 @@ impl Failures {
     pub fn note(&self, address: IpAddr) -> Option<Duration> {
         let now = Instant::now();
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= MOST {
-            counts.retain(|_, count| now.duration_since(count.since) < WINDOW);
-        }
-        if counts.len() >= MOST
-            && let Some(oldest) = counts.iter().min_by_key(|(_, count)| count.since)
-        {
-            let oldest = *oldest.0;
-            counts.remove(&oldest);
-        }
-        let count = counts.entry(network(address)).or_insert(Count {
-            since: now,
-            failed: 0,
-        });
-        if now.duration_since(count.since) >= WINDOW {
-            *count = Count {
-                since: now,
-                failed: 0,
-            };
-        }
+        let count = counts.count(network(address), now);
         count.failed = count.failed.saturating_add(1);
         (count.failed > self.limit).then(|| {
             reached(Bound::FailedAuthentications);
@@ -70,9 +59,36 @@ impl Failures {
     /// How long an address has to wait that failed too often. Counts nothing.
     pub fn over(&self, address: IpAddr) -> Option<Duration> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.get(&network(address))?;
+        let count = counts.of.get(&network(address))?;
         let left = WINDOW.checked_sub(Instant::now().duration_since(count.since))?;
         (count.failed > self.limit && !left.is_zero()).then_some(left)
+    }
+}
+
+impl Counts {
+    /// The count of an address within this minute.
+    fn count(&mut self, address: IpAddr, now: Instant) -> &mut Count {
+        while let Some(oldest) = self.order.front().and_then(|oldest| self.of.get(oldest))
+            && now.duration_since(oldest.since) >= WINDOW
+        {
+            self.forget_oldest();
+        }
+        if !self.of.contains_key(&address) {
+            if self.of.len() >= MOST {
+                self.forget_oldest();
+            }
+            self.order.push_back(address);
+        }
+        self.of.entry(address).or_insert(Count {
+            since: now,
+            failed: 0,
+        })
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.order.pop_front() {
+            self.of.remove(&oldest);
+        }
     }
 }
 
@@ -120,6 +136,26 @@ mod tests {
         for number in 0..(MOST as u32 + 100) {
             failures.note(IpAddr::from(number.to_be_bytes()));
         }
-        assert_eq!(failures.counts.lock().unwrap().len(), MOST);
+        let counts = failures.counts.lock().unwrap();
+        assert_eq!((counts.of.len(), counts.order.len()), (MOST, MOST));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_an_address_that_is_not_counted_yet_takes_the_place_of_the_oldest() {
+        let failures = Failures::new(0);
+        let address = |number: usize| IpAddr::from((number as u32).to_be_bytes());
+        for number in 0..MOST {
+            failures.note(address(number));
+        }
+        let counted = |number| failures.over(address(number)).is_some();
+        failures.note(address(MOST - 1));
+        assert!(counted(0) && counted(MOST - 1));
+        failures.note(address(MOST));
+        assert!(!counted(0) && counted(1) && counted(MOST));
+        // What is over gives way first, and all of it.
+        tokio::time::advance(WINDOW).await;
+        failures.note(address(1));
+        let counts = failures.counts.lock().unwrap();
+        assert_eq!((counts.of.len(), counts.order.len()), (1, 1));
     }
 }
