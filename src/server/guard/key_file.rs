@@ -276,20 +276,19 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let mut name = file
         .file_name()
         .map_or_else(OsString::new, ToOwned::to_owned);
-    name.push(format!(".{}.new", std::process::id()));
+    // Replicas on one volume may have the same process id: a name that nobody else has, and no file that is there already.
+    name.push(format!(".{:016x}.new", fastrand::u64(..)));
     let beside = file.with_file_name(name);
-    let write = || {
-        let mut new = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)?;
-        new.write_all(text)?;
-        new.sync_all()?;
-        std::fs::rename(&beside, file)
-    };
-    write().inspect_err(|_| drop(std::fs::remove_file(&beside)))
+    let mut new = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    let written = new
+        .write_all(text)
+        .and_then(|()| new.sync_all())
+        .and_then(|()| std::fs::rename(&beside, file));
+    written.inspect_err(|_| drop(std::fs::remove_file(&beside)))
 }
 
 #[cfg(test)]
@@ -326,6 +325,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_another_replica_is_writing_is_not_touched() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("keys.json");
+        // In containers each of them is process 1.
+        let name = format!("keys.json.{}.new", std::process::id());
+        let theirs = directory.path().join(name);
+        std::fs::write(&theirs, "half of").unwrap();
+        replace(&file, b"whole").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+        assert_eq!(std::fs::read(&theirs).unwrap(), b"half of");
+        let there = std::fs::read_dir(directory.path()).unwrap();
+        assert_eq!(there.count(), 2, "nothing unfinished is left");
     }
 
     #[test]
