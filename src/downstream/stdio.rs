@@ -111,16 +111,13 @@ async fn read(
             let end = searched + at;
             let line = buffer.split_to(end + 1).freeze();
             searched = 0;
-            if std::mem::take(&mut refused) || line.trim_ascii().is_empty() {
+            if std::mem::take(&mut refused) {
                 continue;
             }
-            let taken = if end > most {
-                Err(Problem::too_large(most))
+            if end > most {
+                channel.refuse(Problem::too_large(most)).await;
             } else {
-                channel.take(&channel.identity, line).await
-            };
-            if let Err(problem) = taken {
-                channel.refuse(problem).await;
+                take(channel, line).await;
             }
         }
         if !refused && buffer.len() > most {
@@ -132,9 +129,24 @@ async fn read(
             buffer = BytesMut::with_capacity(PIECE);
         }
         searched = buffer.len();
-        if channel.is_deaf() || input.read_buf(&mut buffer).await? == 0 {
+        if channel.is_deaf() {
             return Ok(());
         }
+        if input.read_buf(&mut buffer).await? == 0 {
+            // The last line may end with the input.
+            take(channel, buffer.freeze()).await;
+            return Ok(());
+        }
+    }
+}
+
+/// Takes the message on a line, if there is one.
+async fn take(channel: &Channel, line: Bytes) {
+    if line.trim_ascii().is_empty() {
+        return;
+    }
+    if let Err(problem) = channel.take(&channel.identity, line).await {
+        channel.refuse(problem).await;
     }
 }
 

@@ -252,6 +252,29 @@ async fn a_session_that_nobody_was_told_of_ends() {
     assert_eq!(channel.door.sessions.count(), 0);
 }
 
+#[tokio::test]
+async fn the_last_line_may_end_with_the_input() {
+    for last in ["", "\n", " "] {
+        let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+        let door = door(McpService::new(|| stack));
+        let (mut client, gateway) = tokio::io::duplex(64 << 10);
+        let (input, output) = tokio::io::split(gateway);
+        let asking = async {
+            let lines = format!("{CALL}{last}");
+            client.write_all(lines.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut said = String::new();
+            client.read_to_string(&mut said).await.unwrap();
+            said
+        };
+        let serving = stdio::serve(Arc::new(door), input, output, future::pending());
+        let (served, said) = tokio::join!(serving, asking);
+        served.unwrap();
+        assert_eq!(said.lines().count(), 1, "{last:?}: {said}");
+        assert!(said.contains("\"id\":1"), "{said}");
+    }
+}
+
 /// One of the era with sessions, for a connection that is no pipe.
 const OLD_CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}"#;
