@@ -176,12 +176,13 @@ fn post(
             Ok(body) => body,
             Err(unread) => return unread.noted(door, inbound.sender()),
         };
+        let accepts = inbound.accepts;
         let answer = door.accept(inbound).await;
         let scopes = match &answer {
             Answer::Frame(told) => told.scopes.clone(),
             Answer::Accepted | Answer::Stream(_) => None,
         };
-        let mut answer = respond(door, answer, payer);
+        let mut answer = respond(door, answer, accepts, payer);
         if let Some(scopes) = scopes {
             guard.step_up(&mut answer, &scopes);
         }
@@ -217,7 +218,7 @@ impl Unread {
     fn told(problem: Problem) -> Self {
         Self {
             early: problem.early,
-            answer: one(problem.into(), None),
+            answer: one(problem.into(), Accepts::JSON, None),
         }
     }
 
@@ -318,14 +319,19 @@ fn answers(door: &Door, inbound: &Inbound) -> Option<Answering> {
 /// The answer to whom `door` does not take, noted where it is a refusal.
 pub(super) fn turned_away(door: &Door, sender: Sender<'_>, problem: Problem) -> Response<Body> {
     door.note(sender, problem.early);
-    respond(door, problem.into(), None)
+    respond(door, problem.into(), Accepts::JSON, None)
 }
 
 /// The answer as it goes out, to whoever pays for it.
-fn respond(door: &Door, answer: Answer, payer: Option<Arc<str>>) -> Response<Body> {
+fn respond(
+    door: &Door,
+    answer: Answer,
+    accepts: Accepts,
+    payer: Option<Arc<str>>,
+) -> Response<Body> {
     match answer {
         Answer::Accepted => empty(StatusCode::ACCEPTED),
-        Answer::Frame(told) => one(told, payer.as_ref()),
+        Answer::Frame(told) => one(told, accepts, payer.as_ref()),
         Answer::Stream(running) => streaming(door, running, payer),
     }
 }
@@ -345,9 +351,17 @@ fn streaming(door: &Door, running: Box<Running>, payer: Option<Arc<str>>) -> Res
     }
 }
 
-fn one(told: Told, payer: Option<&Arc<str>>) -> Response<Body> {
-    let mut answer = full(told.status, "application/json", Bytes::new());
-    *answer.body_mut() = body_of(told.segments, payer);
+/// One message. For a client that takes nothing but streams it is the only event of one (PROTOCOL B1); what has a status of its
+/// own is not.
+fn one(told: Told, accepts: Accepts, payer: Option<&Arc<str>>) -> Response<Body> {
+    let mut answer = if accepts.json || told.status != StatusCode::OK {
+        let mut answer = full(told.status, "application/json", Bytes::new());
+        *answer.body_mut() = body_of(told.segments, payer);
+        answer
+    } else {
+        let event = sse::encode(None, &told.segments);
+        event_stream(body_of(vec![event], payer))
+    };
     // Whatever is refused for now says when to come again (SECURITY REL-3).
     let for_now = [
         StatusCode::TOO_MANY_REQUESTS,

@@ -195,6 +195,11 @@ async fn http_6_a_client_that_takes_neither_kind_of_answer_is_406() {
         ] {
             let answer = client.call("notes_t", "{}").header("accept", accept).await;
             assert_eq!(answer.text(), "called t", "{accept}");
+            let kind = match accept {
+                "text/event-stream" => "text/event-stream",
+                _ => "application/json",
+            };
+            assert_eq!(answer.headers["content-type"], kind, "{accept}");
         }
     }
     let [legacy, _] = &clients;
