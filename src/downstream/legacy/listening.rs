@@ -109,9 +109,7 @@ impl Legacy<'_> {
                 return Ok(());
             }
             if subscriptions.len() >= most {
-                reached(Bound::StreamAddresses);
-                let text = "too many subscriptions in this session";
-                return Err(in_band(codes::OVERLOADED, text, "rate_limited"));
+                return Err(too_many());
             }
         }
         let life = self.door.sessions.bounds().absolute;
@@ -124,18 +122,7 @@ impl Legacy<'_> {
             let text = "this resource cannot be subscribed to";
             return Err(in_band(codes::INVALID_PARAMS, text, "not_subscribable").about(number));
         };
-        let token = session.ended.child_token();
-        {
-            let mut subscriptions = session.subscriptions();
-            if subscriptions.len() >= most || session.ended.is_cancelled() {
-                let text = "too many subscriptions in this session";
-                return Err(in_band(codes::OVERLOADED, text, "rate_limited"));
-            }
-            // Of two at once the later one's listen stays; the other's ends here.
-            if let Some(other) = subscriptions.insert(uri.clone(), token.clone()) {
-                other.cancel();
-            }
-        }
+        let token = session.subscribed(uri.clone(), most)?;
         let (service, session) = (self.door.backing.service.clone(), session.clone());
         self.door.backing.tasks.spawn(async move {
             let hearing = async {
@@ -241,6 +228,13 @@ async fn listen(service: &McpService, call: Box<Call>) -> Result<ReplyStream, Er
     }
 }
 
+/// The refusal of one more subscription than a session may have.
+fn too_many() -> Problem {
+    reached(Bound::StreamAddresses);
+    let text = "too many subscriptions in this session";
+    in_band(codes::OVERLOADED, text, "rate_limited")
+}
+
 /// The refusal of this listen; the id is the caller's to add.
 fn refused(error: &Error, call: CallId) -> Problem {
     let problem = problem::problem(error, Era::Legacy, RequestId::minted(0), call);
@@ -253,6 +247,26 @@ fn refused(error: &Error, call: CallId) -> Problem {
 }
 
 impl Session {
+    /// Subscribed from now on, until what is given back is cancelled.
+    ///
+    /// # Errors
+    /// When the session has ended meanwhile, or has as many as it may.
+    fn subscribed(&self, uri: Arc<str>, most: usize) -> Result<CancellationToken, Problem> {
+        let mut subscriptions = self.subscriptions();
+        if self.ended.is_cancelled() {
+            return Err(Problem::session_unknown(None));
+        }
+        if subscriptions.len() >= most {
+            return Err(too_many());
+        }
+        let token = self.ended.child_token();
+        // Of two at once the later one's listen stays; the other's ends here.
+        if let Some(other) = subscriptions.insert(uri, token.clone()) {
+            other.cancel();
+        }
+        Ok(token)
+    }
+
     /// No longer subscribed. That it never was is no error.
     pub(super) fn unsubscribe(&self, uri: &str) {
         if let Some(token) = self.subscriptions().remove(uri) {
@@ -283,4 +297,28 @@ async fn forward(session: &Session, mut stream: ReplyStream) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_subscribes_as_the_session_ends_is_told_that_and_not_of_too_many() {
+        let session = Session::for_tests();
+        let reason = |refused: Result<CancellationToken, Problem>| {
+            let early = refused.err().and_then(|refused| refused.early);
+            early.map(|early| early.reason)
+        };
+        assert_eq!(reason(session.subscribed("a".into(), 1)), None);
+        assert_eq!(
+            reason(session.subscribed("b".into(), 1)),
+            Some("rate_limited")
+        );
+        session.end();
+        assert_eq!(
+            reason(session.subscribed("b".into(), 1)),
+            Some("unknown_session")
+        );
+    }
 }
