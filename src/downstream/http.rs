@@ -13,7 +13,7 @@ use http::{
     request::Parts,
 };
 use hyper::body::Incoming;
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -40,7 +40,7 @@ use crate::{
 
 /// After what time to come again to what is too busy for now, where nothing better is known.
 const SOON: Duration = Duration::from_secs(1);
-/// How often a silent stream shows a sign of life.
+/// How often a stream shows a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The event to go on after, from a client whose stream broke.
@@ -397,17 +397,17 @@ fn events(running: Box<Running>, payer: Option<Arc<str>>) -> impl Stream<Item = 
     })
 }
 
-/// The stream, with a comment line whenever it has been silent for a while; ends when the stream does.
+/// The stream, with a comment line every 15 s among its events, however many of those there are; ends when the stream does.
 pub(super) fn with_signs_of_life(
     events: impl Stream<Item = Bytes> + Send + 'static,
 ) -> impl Stream<Item = Bytes> + Send {
-    let ticks = stream::unfold(
-        interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
-        |mut interval| async move {
-            interval.tick().await;
-            Some((Some(sse::KEEP_ALIVE), interval))
-        },
-    );
+    let mut interval = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    // A client that reads again after a while gets one such line, not all that it missed.
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let ticks = stream::unfold(interval, |mut interval| async move {
+        interval.tick().await;
+        Some((Some(sse::KEEP_ALIVE), interval))
+    });
     let events = events
         .map(Some)
         .chain(stream::once(std::future::ready(None)));
