@@ -1,4 +1,4 @@
-//! Of whom something is that never came to be a call, for the record of it.
+//! Who sent what never came to be a call, and by which method: for the record of the refusal.
 
 use std::{borrow::Cow, net::IpAddr, sync::Arc};
 

@@ -94,7 +94,7 @@ impl Session {
 }
 
 impl Reader {
-    /// Whether this is the stream of an answer, and not one of notices.
+    /// Whether this is the stream of an answer that is still to come.
     pub(in crate::downstream) fn owes_an_answer(&self) -> bool {
         self.session.outbox.is_answer(&self.place)
     }

@@ -69,7 +69,7 @@ pub enum Admission {
     Wait(BoxFuture<'static, Result<Arc<Identity>, Response<Body>>>),
 }
 
-/// The end of a credential's file of keys that could not be read, for whoever starts the gateway.
+/// Why the gateway cannot start: what decides who is let in cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// The roots of trust for fetching cannot be used.
