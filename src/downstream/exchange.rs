@@ -143,15 +143,7 @@ impl Exchange {
                 if let Some(failed) = problem::tool_error(&error, era, &self.op, self.call) {
                     return self.tool_error(failed);
                 }
-                let problem = problem::problem(&error, era, self.id.clone(), self.call);
-                return Told {
-                    status: problem.status,
-                    segments: vec![encode::error(problem.id.as_ref(), &problem.error)],
-                    session: None,
-                    scopes: problem.scopes,
-                    retry: problem.retry,
-                    refused: None,
-                };
+                return problem::problem(&error, era, self.id.clone(), self.call).into();
             }
         };
         Told::ok(match outcome {
