@@ -29,13 +29,13 @@ impl Stake {
         }))
     }
 
-    /// It is used; whether it was not before.
-    pub fn used(&self) -> bool {
+    /// From now on it is used; whether it was not before.
+    pub fn mark_used(&self) -> bool {
         !self.0.used.swap(true, SeqCst)
     }
 
     /// It was not used after all: for whoever used it first, and knows that nothing came of it.
-    pub fn unused(&self) {
+    pub fn release(&self) {
         self.0.used.store(false, SeqCst);
     }
 }

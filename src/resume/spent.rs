@@ -172,7 +172,7 @@ mod tests {
             );
         }
         let stake = spent.stake(number(1), &ana, 1_000).unwrap();
-        assert!(stake.used() && !stake.clone().used());
+        assert!(stake.mark_used() && !stake.clone().mark_used());
         drop(stake);
         let twice = spent.stake(number(1), &ana, 1_000);
         assert_eq!(twice.unwrap_err(), NotAgain::Used);

@@ -115,7 +115,7 @@ impl Gate<Box<Permitted>> for OpenResume {
                 Answer::No => {
                     // It was answered: a yes that comes later with the same state is none. A no is one as often as it comes.
                     if let Ok(Some(stake)) = self.stake(&approval, &routed.call.caller) {
-                        stake.used();
+                        stake.mark_used();
                     }
                     Consent::Declined
                 }
@@ -214,7 +214,7 @@ impl Wrap<Box<Permitted>> for SealResume {
             }
         })?;
         if let Some(stake) = &asker.stake {
-            stake.used();
+            stake.mark_used();
         }
         match reply {
             Reply::Done(outcome) => match asker.outcome(&self.sealer, outcome) {

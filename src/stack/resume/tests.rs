@@ -377,7 +377,7 @@ fn an_approval_is_used_by_a_call_that_is_sent_and_by_no_other() {
     let refuse = |mut call: Box<Permitted>, sent: bool| {
         let mark = scene.seal.enter(&mut call);
         if sent {
-            call.call.stake.as_ref().unwrap().used();
+            call.call.stake.as_ref().unwrap().mark_used();
         }
         drop(call);
         let refused = scene.seal.leave(mark, Err(Error::AuditUnavailable));

@@ -218,7 +218,7 @@ impl Exchange {
         {
             watched.stamp(&mut headers);
         }
-        self.staked = self.wants.stake.take().filter(Stake::used);
+        self.staked = self.wants.stake.take().filter(Stake::mark_used);
         let id = Line::id(self.number);
         Outbound {
             frame: encode::request(&id, method, params),
@@ -254,7 +254,7 @@ impl Exchange {
         if let (Err(error), Some(stake)) = (&answer, self.staked.take())
             && never_sent(error)
         {
-            stake.unused();
+            stake.release();
         }
         // What never began to be answered needs no cancelling.
         match answer.inspect_err(|_| self.over = true)? {

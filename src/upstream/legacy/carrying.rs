@@ -348,7 +348,7 @@ impl Legacy {
             .await
             .ok_or(UpstreamError::OutcomeUnknown)?;
         if let Some(stake) = &call.stake {
-            stake.used();
+            stake.mark_used();
         }
         open.slot().touch();
         open.resume(call, deadline, permit).await
