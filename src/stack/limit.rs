@@ -19,7 +19,7 @@ use futures_util::{StreamExt, future::BoxFuture};
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
-use super::{Error, Gate};
+use super::{Error, Gate, ready::take_ready};
 use crate::{
     call::{Call, Op, Reply, ReplyStream, State, Trail},
     limits::{Held, Limited, Limits, Seated, Stage, Subject},
@@ -213,9 +213,7 @@ where
             Ok(Seated::Later(waiting)) => waiting,
             Err(limited) => return Sitting::Refused(Some(limited.into())),
         };
-        // The clone is not ready; the one that is goes along, and the clone stays.
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let mut inner = take_ready(&mut self.inner);
         let deadline = request.call().deadline;
         let trail = request.call().trail.clone();
         Sitting::Waiting(Box::pin(async move {

@@ -18,7 +18,7 @@ use futures_util::{
 use tokio::time::{Instant, timeout_at};
 use tower::{Layer, Service};
 
-use super::{Error, LoginNeeded, Parts, Upstreams};
+use super::{Error, LoginNeeded, Parts, Upstreams, ready::take_ready};
 use crate::{
     call::{
         Call, Caller, Event, Identity, IdentityKind, InputRequired, Op, Outcome, Reply,
@@ -127,9 +127,7 @@ where
             rounds: self.rounds,
             under_way: false,
         };
-        // The clone is not ready; the one that is goes along, and the clone stays.
-        let clone = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, clone);
+        let inner = take_ready(&mut self.inner);
         Either::Right(visit.carry(permitted, inner).boxed())
     }
 }

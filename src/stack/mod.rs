@@ -20,6 +20,7 @@ mod mirrored;
 mod observe;
 mod own;
 mod pin;
+mod ready;
 mod relabel;
 mod resolve;
 mod resume;

@@ -18,7 +18,7 @@ use futures_util::{
 use tokio::time::{Instant, timeout_at};
 use tower::{Layer, Service};
 
-use super::{Error, Parts, Upstreams};
+use super::{Error, Parts, Upstreams, ready::take_ready};
 use crate::{
     call::{Call, CompletionRef, Op, Reply, ReplyStream},
     protocol::{UpstreamId, methods::ListKind},
@@ -101,9 +101,7 @@ where
         if !listens && patience.is_none() {
             return Either::Left(self.inner.call(call));
         }
-        // The clone is not ready; the one that is goes along, and the clone stays.
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let mut inner = take_ready(&mut self.inner);
         Either::Right(
             async move {
                 if let Some(most) = patience {

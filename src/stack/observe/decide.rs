@@ -18,7 +18,7 @@ use crate::{
         recorder::{Safe, Unavailable},
     },
     call::{Decision, Op, Reply, Trail},
-    stack::authorize,
+    stack::{authorize, ready::take_ready},
     stage::{Permitted, Watchable, Way},
     tasks::clock,
 };
@@ -86,9 +86,7 @@ where
         match record(auditor, &permitted) {
             Err(Unavailable) => Deciding::Refused,
             Ok(Some(safe)) => {
-                // The clone is not ready; the one that is goes along, and the clone stays.
-                let clone = self.inner.clone();
-                let inner = std::mem::replace(&mut self.inner, clone);
+                let inner = take_ready(&mut self.inner);
                 Deciding::Waiting(safe, Some((inner, permitted)))
             }
             Ok(None) => {
