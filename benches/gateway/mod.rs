@@ -90,7 +90,7 @@ impl Gateway {
                 backing: PerLaneArc::from(Backing {
                     service: stack::mcp(&parts),
                     tasks: tasks.clone(),
-                    curfew: Default::default(),
+                    drain_deadline: Default::default(),
                 }),
                 sessions: Sessions::new(SessionBounds::default(), &tasks),
                 deadline: Duration::from_secs(60),

@@ -32,7 +32,8 @@ use crate::{
     config::Plan,
     connect::{Connections, OpenError},
     downstream::{
-        Accepts, Answer, Backing, Curfew, Door, Inbound, Named, Sessions, serve_stdio, stdio_unread,
+        Accepts, Answer, Backing, Door, DrainDeadline, Inbound, Named, Sessions, serve_stdio,
+        stdio_unread,
     },
     events::Hub,
     feed::Feed,
@@ -250,7 +251,7 @@ impl App {
             backing: PerLaneArc::from(Backing {
                 service: stack::mcp(&parts),
                 tasks: tasks.child(),
-                curfew: Curfew::default(),
+                drain_deadline: DrainDeadline::default(),
             }),
             sessions: Sessions::new(plan.sessions, &tasks),
             deadline: DEADLINE,
@@ -491,7 +492,7 @@ impl App {
 
     /// There is no more time: what still runs is answered with that, on pipes at once.
     pub fn conclude(&self) {
-        self.shared.door.backing.curfew.tell();
+        self.shared.door.backing.drain_deadline.tell();
     }
 
     /// Has [`App::shutdown`] wait for nothing: what is in flight is answered with that, as at the end of the drain, and whatever

@@ -317,7 +317,7 @@ impl Running {
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Ended>> {
         // Who panicked is not looked at again: this is the end.
         match catch_unwind(AssertUnwindSafe(|| self.poll_source(cx))) {
-            Ok(Poll::Pending) if self.backing.curfew.is_over() => {
+            Ok(Poll::Pending) if self.backing.drain_deadline.is_over() => {
                 self.exchange.trail.cut(Some(Cut::Stopping));
                 Poll::Ready(Err(Ended::With(Err(Error::CutOff))))
             }

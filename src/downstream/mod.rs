@@ -6,7 +6,7 @@
 
 mod channel;
 mod connect;
-mod curfew;
+mod drain_deadline;
 mod exchange;
 mod extensions;
 mod http;
@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub use connect::{ConnectPage, ConnectPart};
-pub use curfew::Curfew;
+pub use drain_deadline::DrainDeadline;
 pub use exchange::Running;
 pub use http::{McpEndpoint, NoEndpoint, Place};
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
@@ -86,7 +86,7 @@ pub struct Backing {
     /// Owns work that outlives its connection: in the legacy era a lost connection is no cancellation.
     pub tasks: Tasks,
     /// Told when the gateway has drained for long enough: what still runs is answered then, with why.
-    pub curfew: Curfew,
+    pub drain_deadline: DrainDeadline,
 }
 
 /// How much a client may say at a time (SECURITY 6).

@@ -432,7 +432,7 @@ async fn answer(
         Message::One(_) | Message::Batch(_) => None,
     });
     let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
-    let work = caught(&out, owed, door.backing.curfew.observed_by(work));
+    let work = caught(&out, owed, door.backing.drain_deadline.observed_by(work));
     match known {
         Some(known) => tokio::select! {
             biased;

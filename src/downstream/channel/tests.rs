@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     audit::journal::Journal,
     call::{Call, Event, LogLevel, Op, Reply, ReplyStream, Step},
-    downstream::{Backing, Curfew, DoorBounds, SessionBounds, Sessions, stdio},
+    downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, stdio},
     json::Json,
     metrics::{Bound, seen},
     stack::{Error, McpService},
@@ -32,7 +32,7 @@ fn door(service: McpService) -> Door {
         backing: PerLaneArc::from(Backing {
             service,
             tasks: tasks.clone(),
-            curfew: Curfew::default(),
+            drain_deadline: DrainDeadline::default(),
         }),
         sessions: Sessions::new(SessionBounds::default(), &tasks),
         deadline: Duration::from_secs(60),

@@ -175,7 +175,7 @@ impl<'a> Legacy<'a> {
         // is answered at once is over before the next begins; of many only those are looked at again that are woken themselves.
         let (inbound, session) = (&inbound, &session);
         let requests = requests.into_iter().map(|request| {
-            self.door.backing.curfew.observed_by(async move {
+            self.door.backing.drain_deadline.observed_by(async move {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
                 let head = read::head(&request.method, &params);
                 let sent = Sent::by(&inbound.identity, sent::method(&request.method));

@@ -6,7 +6,9 @@ use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 use usher::{
     call::{Call, Op, Outcome, Reply, ServerCard},
-    downstream::{Backing, Curfew, Door, DoorBounds, McpEndpoint, Place, SessionBounds, Sessions},
+    downstream::{
+        Backing, Door, DoorBounds, DrainDeadline, McpEndpoint, Place, SessionBounds, Sessions,
+    },
     json::{Json, Limits},
     protocol::names::Scope,
     server::{
@@ -58,7 +60,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
         backing: PerLaneArc::from(Backing {
             service: McpService::new(|| service_fn(answer)),
             tasks: tasks.clone(),
-            curfew: Curfew::default(),
+            drain_deadline: DrainDeadline::default(),
         }),
         sessions: Sessions::new(SessionBounds::default(), &tasks),
         deadline: Duration::from_secs(60),

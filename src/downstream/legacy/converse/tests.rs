@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     call::{Hold, Identity, Meanwhile, State, TaskOp},
-    downstream::Curfew,
+    downstream::DrainDeadline,
     json::Limits,
     jsonrpc::{Frame, Message, Request, Response, RpcError, decode},
     stack::McpService,
@@ -74,7 +74,7 @@ impl Scene {
         let backing = Backing {
             service: McpService::new(|| service.clone()),
             tasks: Tasks::new(),
-            curfew: Curfew::default(),
+            drain_deadline: DrainDeadline::default(),
         };
         let backing = LaneArc::new(Arc::new(backing));
         let session = Session::for_tests();

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Whether there is any time left. A cheap handle.
 #[derive(Debug, Clone, Default)]
-pub struct Curfew(Arc<Shared>);
+pub struct DrainDeadline(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -24,7 +24,7 @@ struct Shared {
     told: CancellationToken,
 }
 
-impl Curfew {
+impl DrainDeadline {
     /// There is no more time.
     pub fn tell(&self) {
         // Before anybody is woken by it.
