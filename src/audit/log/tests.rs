@@ -501,6 +501,6 @@ fn of_a_stream_that_is_broken_nothing_piles_up_and_no_file_is_removed() {
     for n in 0..5 {
         log.append(&[happened(n)].into()).unwrap_err();
     }
-    assert_eq!(log.useless, [PathBuf::new(); 0]);
+    assert!(log.useless.is_empty());
     assert_eq!(segments(directory.path()).unwrap().len(), 5);
 }

@@ -196,7 +196,7 @@ impl Session {
         let line = line(headers);
         let named = session.is_some() && wire.streamable;
         let initialized = encode::notification(methods::INITIALIZED, None);
-        if let Err(why) = taken(line.notify(initialized, deadline).await) {
+        if let Some(why) = not_taken(line.notify(initialized, deadline).await) {
             // The server keeps a session that nobody is going to use.
             if named {
                 leave(&line).await;
@@ -348,15 +348,13 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// How a server took that the handshake is over.
-fn taken(answer: Result<Answer, UpstreamError>) -> Result<(), NotOpened> {
+/// Why a server did not take that the handshake is over, if so.
+fn not_taken(answer: Result<Answer, UpstreamError>) -> Option<NotOpened> {
     match answer {
-        Ok(Answer::Status(head)) if !head.status.is_success() => Err(NotOpened::Status(head)),
-        Ok(Answer::Status(_) | Answer::Accepted(_) | Answer::One(..) | Answer::Stream(..)) => {
-            Ok(())
-        }
-        Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Initialize).into()),
-        Err(error) => Err(error.into()),
+        Ok(Answer::Status(head)) if !head.status.is_success() => Some(NotOpened::Status(head)),
+        Ok(Answer::Status(_) | Answer::Accepted(_) | Answer::One(..) | Answer::Stream(..)) => None,
+        Err(UpstreamError::Timeout(_)) => Some(UpstreamError::Timeout(Deadline::Initialize).into()),
+        Err(error) => Some(error.into()),
     }
 }
 
