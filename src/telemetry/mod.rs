@@ -359,7 +359,7 @@ mod tests {
         }
     }
 
-    /// As is said above, and in README: 17 series for each set of labels of a histogram, one for each of anything else.
+    /// As is said above, and in `deploy/manual/operating.md`: 17 series for each set of labels of a histogram, one for each of anything else.
     #[test]
     fn all_metrics_together_have_no_more_series_than_is_said() {
         use crate::metrics::table::{ALL, Kind, Metric};

@@ -47,7 +47,7 @@ async fn the_rmcp_server_asks_typescript_2_modern_and_tells_it_what_changes() {
 }
 
 /// Over HTTP with a session for each client, on a pipe that all share, and on a pipe for each client: which of them a thing
-/// needs is said in the README. `asked_by_error` is how a call ends that demands a visit to a URL by an error.
+/// needs is said in `deploy/manual/upstreams.md`. `asked_by_error` is how a call ends that demands a visit to a URL by an error.
 async fn everything(client: &Client, asked_by_error: &str) -> Vec<Value> {
     let agenda = "shared+demo://resource/dynamic/text/1";
     let steps = [

@@ -457,8 +457,12 @@ impl Log {
             filling: self.storage.keeps_files().then(Filling::default),
         });
         let event = segment_event(&begin, self.written, &self.key.public().to_string());
+        let given_up = self.given_up;
         if let Err(error) = self.write([(&*event, None)]) {
+            // It never began, so there is nothing to say of it: only of the one before.
             self.open = None;
+            self.given_up = given_up;
+            self.useless.retain(|useless| *useless != path);
             self.discard(&path);
             return Err(error);
         }

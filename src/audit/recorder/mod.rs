@@ -413,11 +413,12 @@ impl Shared {
             let (mut batch, gap) = {
                 let mut queue = self.queue();
                 let nothing = queue.events.is_empty() && queue.lost == 0;
-                // Nobody goes on after the end.
-                if nothing || rounds.next().is_none() && !queue.closing {
+                // Nobody goes on after the end, nor during a sync where nobody waits.
+                let alone = queue.closing || queue.syncing && queue.waiting.is_empty();
+                if nothing || rounds.next().is_none() && !alone {
                     drop(log);
                     queue.writing = false;
-                    self.hand_on(&queue);
+                    self.let_go_on(&queue);
                     return;
                 }
                 let gap = std::mem::take(&mut queue.lost);
@@ -464,13 +465,21 @@ impl Shared {
     /// Has somebody write what waits, where nobody does: a call that waits for its record, since the thread may be waiting for
     /// the disk, and the thread, since there may be no such call.
     fn hand_on(&self, queue: &Queue) {
+        if self.let_go_on(queue) {
+            self.work.notify_one();
+        }
+    }
+
+    /// Has a call write what waits, where nobody does and one waits for its record; whether there is anything to write. The
+    /// thread comes by itself within a turn: to wake it each time would have it sync far too often.
+    fn let_go_on(&self, queue: &Queue) -> bool {
         if queue.writing || queue.events.is_empty() && queue.lost == 0 {
-            return;
+            return false;
         }
         if let Some((_, waker)) = queue.waiting.first() {
             waker.wake_by_ref();
         }
-        self.work.notify_one();
+        true
     }
 
     /// Writes one batch, after what tells of so many that were lost. Where nothing of the batch is in the log, it says how many of
