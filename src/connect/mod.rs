@@ -74,7 +74,7 @@ struct Shared {
     logins: HashMap<UpstreamId, Found>,
     /// What each upstream offers while nothing is known of it.
     stand_ins: HashMap<UpstreamId, StandIn>,
-    /// What was kept of registrations. Held for a lookup, never across an await.
+    /// What was kept of registrations, for where there is no store, or none that can be read. Held for a lookup, never across an await.
     clients: Mutex<Registrations>,
     /// One registration at a time in each place. Held for a lookup; what is in it is held by whoever registers there.
     registering: Mutex<HashMap<Place, Weak<tokio::sync::Mutex<()>>>>,
@@ -329,7 +329,8 @@ impl Connections {
         }
     }
 
-    /// The upstream refused the token of `used`. The grant to try again with, if there is another one; else it is removed.
+    /// The upstream refused the token of `used`. The grant to try again with, if there is another one; else somebody has to log in, and
+    /// it is removed unless another process may still renew it.
     ///
     /// # Errors
     /// As [`Connections::grant`].
@@ -557,21 +558,25 @@ impl Connections {
         Ok(client)
     }
 
-    /// The registration that is kept for this place. Another process that shares the store may have made it.
+    /// The registration that is kept for this place: what the store says, where there is one. Another process that shares it may
+    /// have registered again, and a grant that was given to that client is good with no other.
     async fn registered(&self, place: &Place) -> Result<Option<Client>, ConnectError> {
-        let known = |text: &Zeroizing<Vec<u8>>| register::kept(text, unix_seconds());
-        if let Some(client) = self.clients().get(place).and_then(known) {
-            return Ok(Some(client));
-        }
         let key = client_key(place);
         let find = move |shared: &Shared| shared.grants.store().map(|store| store.find(&key));
-        let found = self.on_disk(find).await?.transpose()?.flatten();
-        let Some(found) = found else {
+        let found = self.on_disk(find).await?;
+        let mut clients = self.clients();
+        let text = match found {
+            Some(Ok(found)) => found.map(|found| found.plain),
+            // That it cannot be read just now ends nothing.
+            Some(Err(error)) => Some(clients.get(place).cloned().ok_or(error)?),
+            None => clients.get(place).cloned(),
+        };
+        let Some(text) = text else {
             return Ok(None);
         };
-        let client = known(&found.plain);
+        let client = register::kept(&text, unix_seconds());
         if client.is_some() {
-            self.clients().insert(place.clone(), found.plain);
+            clients.insert(place.clone(), text);
         }
         Ok(client)
     }

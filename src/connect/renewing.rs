@@ -162,9 +162,12 @@ impl Connections {
         }
         let client = match self.client(&account.upstream, &login.server, false).await {
             Ok(client) => client,
-            // A refresh token is good for the client alone that it was given to, and that one is gone.
+            // A refresh token is good for the client alone that it was given to, which we are not: its principal is asked to log
+            // in again, each time until they have. The grant stays until that login takes its place: another process that shares
+            // the store, and has another address, may be that client.
             Err(ConnectError::Register(RegisterError::Unregistered)) => {
-                return self.ended(account, &current).await;
+                tracing::debug!(upstream = %account.upstream, "a connection is of a registration that is not here; its principal has to log in again");
+                return Ok(None);
             }
             Err(error) => return Err(error),
         };
@@ -292,11 +295,12 @@ mod tests {
     use std::path::Path;
 
     use nix::fcntl::{Flock, FlockArg};
+    use secrecy::ExposeSecret as _;
 
     use super::*;
     use crate::{
         connect::{
-            CALLBACK, Discovered, Place,
+            CALLBACK, Discovered, Place, Settled,
             accounts::{
                 Grants,
                 tests::{ana, spec},
@@ -368,7 +372,8 @@ mod tests {
     const NOWHERE: &str = "https://login.example/token";
 
     #[tokio::test]
-    async fn a_grant_whose_registration_is_gone_ends_and_its_principal_logs_in_again() {
+    async fn who_was_given_a_grant_whose_registration_is_not_here_logs_in_again_and_it_stays_in_the_store()
+     {
         let directory = tempfile::tempdir().unwrap();
         let (connections, tasks) = connections(directory.path(), dynamic(), NOWHERE);
         // Without an address nobody knows under which one it was.
@@ -378,10 +383,55 @@ mod tests {
         connections.reached_at(BASE.into());
         let slot = connections.shared.grants.slot(&ana()).unwrap();
         *slot.renewing() = Renewal::default();
-        assert!(connections.grant(&ana()).await.unwrap().is_none());
-        assert!(connections.current(&ana()).is_none());
         let store = connections.shared.grants.store().unwrap();
-        assert_eq!(store.read().unwrap().records.len(), 0);
+        // Each time, and also once the store was read again.
+        for _ in 0..2 {
+            assert!(connections.grant(&ana()).await.unwrap().is_none());
+            assert!(
+                connections
+                    .shared
+                    .grants
+                    .load(&connections.shared.spec)
+                    .unwrap()
+            );
+        }
+        // A process with another address may have the registration.
+        assert_eq!(store.read().unwrap().records.len(), 1);
+        // What is there is not what they were asked to log in for.
+        let link = connections.link(&ana(), &"ana".into()).unwrap();
+        let now = Instant::now();
+        let settled = connections
+            .settled(&ana(), &link.notice, link.before, now)
+            .await;
+        assert_eq!(settled, Settled::Pending);
+        tasks.stop();
+    }
+
+    #[tokio::test]
+    async fn a_grant_of_a_registration_that_another_process_made_in_the_place_of_ours_is_renewed() {
+        let server = Answering::by(|sent| {
+            if sent.contains("client_id=later") {
+                answer(
+                    200,
+                    r#"{"access_token":"at-2","token_type":"Bearer","expires_in":3600}"#,
+                )
+            } else {
+                answer(401, r#"{"error":"invalid_client"}"#)
+            }
+        });
+        let server = server.await;
+        let token = format!("http://{}/token", server.at);
+        let directory = tempfile::tempdir().unwrap();
+        let (connections, tasks) = connections(directory.path(), dynamic(), &token);
+        connections.reached_at(BASE.into());
+        connections.clients().insert(place(), KEPT.to_vec().into());
+        let later = br#"{"id":"later","secret":null,"method":null,"until":0}"#;
+        let store = connections.shared.grants.store().unwrap();
+        store.put(&client_key(&place()), later).unwrap();
+        let grant = connections.grant(&ana()).await.unwrap();
+        let access = grant.map(|grant| grant.access.expose_secret().to_owned());
+        assert_eq!(access.as_deref(), Some("at-2"));
+        assert_eq!(store.read().unwrap().records.len(), 2);
         tasks.stop();
     }
 
@@ -422,15 +472,18 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let (connections, tasks) = connections(directory.path(), client, &token);
             connections.reached_at(BASE.into());
-            let kept = KEPT.to_vec().into();
-            connections.clients().insert(place(), kept);
+            let (store, key) = (
+                connections.shared.grants.store().unwrap(),
+                client_key(&place()),
+            );
+            store.put(&key, KEPT).unwrap();
             let told = connections.grant(&ana()).await;
             let refused = ConnectError::Token(TokenError::InvalidClient).to_string();
             let told = told.map(|grant| grant.is_some());
             let told = told.map_err(|error| error.to_string());
             assert_eq!(told, if ends { Ok(false) } else { Err(refused) });
             assert_eq!(connections.current(&ana()).is_none(), ends);
-            assert_eq!(connections.clients().is_empty(), ends);
+            assert_eq!(store.find(&key).unwrap().is_none(), ends);
             tasks.stop();
         }
     }
