@@ -46,13 +46,14 @@ impl Failures {
 
     /// Takes note of a failed attempt; how long to wait if there were too many.
     pub fn note(&self, address: IpAddr) -> Option<Duration> {
-        let now = Instant::now();
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not before: whoever had the lock meanwhile may have noted a later one.
+        let now = Instant::now();
         let count = counts.count(network(address), now);
         count.failed = count.failed.saturating_add(1);
         (count.failed > self.limit).then(|| {
             reached(Bound::FailedAuthentications);
-            WINDOW - now.duration_since(count.since)
+            WINDOW.saturating_sub(now.duration_since(count.since))
         })
     }
 
