@@ -15,7 +15,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{
     audit::journal::{Journal, Kind},
@@ -27,6 +27,8 @@ use crate::{
 
 /// How often the directory is looked at. A change is taken when two looks see the same, so that no set is read half written.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long after a look that ended early all is read again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// The most files of a directory that are looked at.
 const FILES: usize = 4_096;
 
@@ -53,6 +55,8 @@ struct Standing {
     seen: Option<DirListing>,
     /// What it had seen of it when it had it read last.
     acted_on: Option<DirListing>,
+    /// That what was looked at last ended early, and when all is read again.
+    early: Option<(Vec<Problem>, Instant)>,
     /// The revision of the world that what was read last does not fit.
     unfit: Option<u64>,
     /// The set in force as it was read last, of which only the cases can be others.
@@ -154,7 +158,9 @@ fn none() -> Problem {
 impl Standing {
     /// What is wrong with what was read last, what of the set in force does not fit what is offered, and the cases that it breaks.
     fn problems(&self) -> Vec<Problem> {
-        [self.refused.clone(), self.unfit_now()].concat()
+        let early = self.early.iter().flat_map(|(told, _)| told);
+        let refused = early.chain(&self.refused).cloned();
+        refused.chain(self.unfit_now()).collect()
     }
 
     /// What of the set in force did not fit what was offered last, and the cases that it breaks.
@@ -205,7 +211,7 @@ impl Governor {
     }
 
     fn read(&self, standing: &mut Standing) -> Result<Vec<Problem>, Vec<Problem>> {
-        standing.unfit = None;
+        (standing.unfit, standing.early) = (None, None);
         // Before it is read: what is written meanwhile is looked at again.
         let seen = list(&self.plan.dir);
         let before = self.world.load();
@@ -339,8 +345,33 @@ impl Governor {
     /// # Errors
     /// As [`Governor::reload`].
     pub(super) async fn reloaded(self: &Arc<Self>) -> Result<Vec<Problem>, Vec<Problem>> {
+        let reloaded = self.looked(Self::reload).await;
+        reloaded.unwrap_or_else(Err)
+    }
+
+    /// Has `look` done on a blocking thread. Where it panics, that is told beside what else is wrong, and all is read again in a while.
+    ///
+    /// # Errors
+    /// A problem that says so.
+    async fn looked<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, Vec<Problem>> {
         let own = Arc::clone(self);
-        to_the_end("policy", move || own.reload()).await
+        let looked = to_the_end("policy", move || Ok(look(&own))).await;
+        if let Err(early) = &looked {
+            let (own, early) = (Arc::clone(self), early.clone());
+            // Somebody else may be reading by now.
+            let noted = to_the_end("policy", move || Ok(own.ended_early(early)));
+            drop(noted.await);
+        }
+        looked
+    }
+
+    fn ended_early(&self, early: Vec<Problem>) {
+        let mut standing = self.standing();
+        standing.early = Some((early, Instant::now() + AGAIN));
+        self.know(standing.problems());
     }
 
     /// What is wrong, as of the end of what was looked at last.
@@ -353,15 +384,8 @@ impl Governor {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            let own = Arc::clone(&self);
-            // It waits for a disk, and validates, which takes a while.
-            let looked = to_the_end("policy", move || {
-                own.look_once();
-                Ok(())
-            });
-            if let Err(problems) = looked.await {
-                self.know(problems);
-            }
+            // It waits for a disk, and validates, which takes a while. That it ends early is told.
+            drop(self.looked(Self::look_once).await);
         }
     }
 
@@ -374,7 +398,9 @@ impl Governor {
         let may_fit = standing
             .unfit
             .is_some_and(|revision| revision != self.world.load().revision);
-        if is_settled && (now != standing.acted_on || may_fit) {
+        let early = standing.early.as_ref();
+        let again = early.is_some_and(|(_, again)| *again <= Instant::now());
+        if is_settled && (now != standing.acted_on || may_fit || again) {
             standing.acted_on = now;
             // What is wrong is told.
             drop(self.read(&mut standing));
@@ -503,6 +529,36 @@ mod tests {
         assert_eq!(problems.len(), 1);
         let told = problems[0].to_string();
         assert_eq!(told, "policy: reading ended early; see the log");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reading_that_panics_is_told_beside_what_else_is_wrong_until_it_comes_to_its_end() {
+        fn panics(_: &Governor) {
+            panic!("on purpose");
+        }
+
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("main.cedar");
+        fs::write(&file, GOOD).unwrap();
+        let governor = Arc::new(governor(directory.path()));
+        fs::write(&file, "permit(principal").unwrap();
+        governor.look_once();
+        governor.look_once();
+        let refused = governor.problems();
+        assert_eq!(refused.len(), 1);
+        let early = governor.looked(panics).await.unwrap_err();
+        let both = [early, refused.clone()].concat();
+        assert_eq!(governor.problems(), both);
+        governor.look_once();
+        assert_eq!(governor.problems(), both);
+        tokio::time::advance(AGAIN).await;
+        governor.look_once();
+        assert_eq!(governor.problems(), refused);
+        // So is a reload that somebody asked for.
+        governor.looked(panics).await.unwrap_err();
+        assert_eq!(governor.problems(), both);
+        assert_eq!(governor.reloaded().await, Err(refused.clone()));
+        assert_eq!(governor.problems(), refused);
     }
 
     /// Whoever was told that a set is wrong is told that it is not, also where nothing else changes by that.
