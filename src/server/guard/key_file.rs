@@ -5,10 +5,13 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::Metadata,
     io::{self, Write as _},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{OpenOptionsExt as _, PermissionsExt as _},
+    },
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -32,6 +35,8 @@ const WRITE: u32 = 15;
 const TOLD: usize = 32;
 /// Bytes of the file.
 const MAX_BYTES: u64 = 64 << 20;
+/// For how long nobody writes one file.
+const ABANDONED: Duration = Duration::from_secs(3_600);
 
 /// What tells one state of the file from another.
 type Mark = Option<[i128; 5]>;
@@ -268,17 +273,49 @@ fn note_use(file: &Path, used: &BTreeMap<String, u64>) -> io::Result<()> {
     replace(&used_file(file), text.as_bytes())
 }
 
+/// The name of a file while it is written. Replicas on one volume may have the same process id: one that nobody else has.
+fn unfinished(name: &OsStr) -> OsString {
+    let mut name = name.to_owned();
+    name.push(format!(".{:016x}.new", fastrand::u64(..)));
+    name
+}
+
+/// Whether [`unfinished`] made `name` of `file`.
+fn is_unfinished(name: &OsStr, file: &OsStr) -> bool {
+    let rest = name.as_bytes().strip_prefix(file.as_bytes());
+    let rest = rest.and_then(|rest| rest.strip_prefix(b"."));
+    let number = rest.and_then(|rest| rest.strip_suffix(b".new"));
+    number.is_some_and(|number| number.len() == 16 && number.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Removes what processes left that ended while they wrote this file. What is young may be another replica's, which goes on.
+fn remove_unfinished(file: &Path) {
+    let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else {
+        return;
+    };
+    let here = directory.as_os_str().is_empty();
+    let directory = if here { Path::new(".") } else { directory };
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    for entry in entries.flatten() {
+        if !is_unfinished(&entry.file_name(), name) {
+            continue;
+        }
+        let written = entry.metadata().and_then(|found| found.modified());
+        let age = written.ok().and_then(|written| written.elapsed().ok());
+        if age.is_some_and(|age| age > ABANDONED) {
+            // One that stays is in nobody's way.
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
+}
+
 /// Puts a new text in the place of a file, whole or not at all, readable by its owner alone.
 ///
 /// # Errors
 /// Whatever the operating system says.
 pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let mut name = file
-        .file_name()
-        .map_or_else(OsString::new, ToOwned::to_owned);
-    // Replicas on one volume may have the same process id: a name that nobody else has, and no file that is there already.
-    name.push(format!(".{:016x}.new", fastrand::u64(..)));
-    let beside = file.with_file_name(name);
+    remove_unfinished(file);
+    let beside = file.with_file_name(unfinished(file.file_name().unwrap_or_default()));
     let mut new = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -340,6 +377,38 @@ mod tests {
         assert_eq!(std::fs::read(&theirs).unwrap(), b"half of");
         let there = std::fs::read_dir(directory.path()).unwrap();
         assert_eq!(there.count(), 2, "nothing unfinished is left");
+    }
+
+    #[test]
+    fn what_a_writer_left_that_ended_is_removed_after_an_hour_and_nothing_else() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("keys.json");
+        let hour = Duration::from_secs(3_600);
+        let put = |name: &str, age: Duration| {
+            let new = std::fs::File::create(directory.path().join(name)).unwrap();
+            new.set_modified(std::time::SystemTime::now() - age)
+                .unwrap();
+        };
+        put("keys.json.0123456789abcdef.new", 2 * hour);
+        let stay = [
+            ("keys.json.0123456789abcdee.new", hour / 2),
+            ("keys.json.1234.new", 2 * hour),
+            ("keys.json.old.new", 2 * hour),
+            ("keys.json.used.0123456789abcdef.new", 2 * hour),
+            ("other.json.0123456789abcdef.new", 2 * hour),
+        ];
+        for (name, age) in stay {
+            put(name, age);
+        }
+        replace(&file, b"whole").unwrap();
+        let there = std::fs::read_dir(directory.path()).unwrap();
+        let there = there.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut there: Vec<_> = there.collect();
+        there.sort();
+        let mut want = vec!["keys.json"];
+        want.extend(stay.map(|(name, _)| name));
+        want.sort_unstable();
+        assert_eq!(there, want);
     }
 
     #[test]
