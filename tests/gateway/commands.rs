@@ -1,8 +1,9 @@
 //! What `usher call`, `usher prompt` and `usher catalog` say of a running gateway that refuses.
 
-use std::{path::Path, process::Stdio};
+use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, process::Stdio};
 
 use nix::{
+    fcntl::OFlag,
     sys::{
         signal::{Signal, kill},
         stat::Mode,
@@ -10,7 +11,7 @@ use nix::{
     unistd::{Pid, mkfifo},
 };
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, BufReader},
     process::Command,
 };
 
@@ -138,16 +139,17 @@ async fn a_signal_that_comes_while_a_pipe_is_prepared_ends_it_in_an_orderly_way(
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    // Opens once the program reads it.
-    let open = tokio::fs::OpenOptions::new()
-        .write(true)
-        .open(file.clone())
-        .await;
+    // Opens once the program reads it, and waits for nobody: a program that ends before would never.
+    let mut writing = eventually("the program reads its configuration", async || {
+        let mut how = std::fs::OpenOptions::new();
+        how.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
+        how.open(&file).ok()
+    })
+    .await;
     let process = Pid::from_raw(running.id().unwrap().try_into().unwrap());
     kill(process, Signal::SIGTERM).unwrap();
-    let mut writing = open.unwrap();
-    writing.write_all(b"audit: off\n").await.unwrap();
-    writing.flush().await.unwrap();
+    // A few bytes have room in the pipe.
+    writing.write_all(b"audit: off\n").unwrap();
     drop(writing);
     let ended = within(PATIENCE, "it ends", running.wait()).await.unwrap();
     assert_eq!(ended.code(), Some(0), "{ended}");
