@@ -1,10 +1,11 @@
 //! The pipe binding: one message a line in both directions, both eras on the same pipe (PROTOCOL B6, C1).
 //!
 //! Guarantees: answers are written whole, one after the other; the era is chosen per message; a cancelled request gets no
-//! answer; of a line over its bound nothing is kept, and the one after it is taken; at the end of the input the requests in
-//! flight are still answered, and listens end, and questions to the client, which nobody can answer any more; once nobody can
-//! read the output all of it ends, also where there is nothing to be said; a gateway that drains reads on until then, since
-//! what runs may wait for what the client says, and refuses requests.
+//! answer; of a line over its bound nothing is kept, and the one after it is taken; a request that there is no room for is
+//! refused, so that what comes after it is read; at the end of the input the requests in flight are still answered, and listens
+//! end, and questions to the client, which nobody can answer any more; once nobody can read the output all of it ends, where the
+//! output is a pipe or a socket also when there is nothing to be said; a gateway that drains reads on until what it has taken is
+//! answered, since what runs may wait for what the client says, and refuses requests.
 
 use std::{
     future,

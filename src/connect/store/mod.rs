@@ -110,7 +110,8 @@ pub struct Store {
     sync: fn(&Path) -> io::Result<()>,
 }
 
-/// When a directory was last changed: differs after every change but a file's own contents.
+/// When a directory was last changed, by the clock of its file system: a change in the same tick as the one before leaves it as it
+/// was, and so does one of a file's own contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp(i64, i64);
 

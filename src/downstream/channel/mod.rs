@@ -136,8 +136,9 @@ impl Channel {
     /// Takes one message, sent by this proof of the same principal; waits for the client to read when there is too much to be said.
     ///
     /// # Errors
-    /// For what is no message, for a request when the gateway stops, and on HTTP for what describes itself, which belongs to
-    /// the other endpoint. On a pipe that is to be told in its place.
+    /// For what is no message, for what has names that only look like the protocol's, for a request or a batch when the gateway
+    /// stops, for a listen beyond [`LISTENS`], on a pipe for a request or a batch that there is no room for, and on HTTP for a
+    /// request that describes itself, which belongs to the other endpoint. On a pipe that is to be told in its place.
     pub(super) async fn take(&self, identity: &Arc<Identity>, body: Bytes) -> Result<(), Problem> {
         let message = match decode(body, &self.door.bounds.json) {
             Ok(message) => message,
