@@ -35,6 +35,8 @@ use crate::{
 const MAX: usize = 1_000;
 /// How long lists are kept that nobody comes for.
 const IDLE: Duration = Duration::from_secs(15 * 60);
+/// Of how many proofs of one principal it is remembered that they were refused.
+const REFUSED: usize = 4;
 /// How many principals are read for at once.
 const TURNS: usize = 8;
 
@@ -77,8 +79,9 @@ pub(super) struct Kept {
 struct Read {
     /// What the token stood on.
     mark: u64,
-    /// Who was refused, where that is how it went: with another proof they may not be.
-    refused: Option<Arc<Identity>>,
+    /// Who was refused, where that is how it went, the last first: with another proof they may not be. They may come with several
+    /// in turn, so those of the readings just before are among them.
+    refused: Vec<Arc<Identity>>,
 }
 
 /// Lists that somebody wants. They are kept at least for as long as it is held.
@@ -221,8 +224,18 @@ impl Kept {
     }
 
     /// They were read, or could not be.
-    fn settle(&self, read: Read) {
-        self.read_for.send_replace(Some(read));
+    fn settle(&self, mut read: Read) {
+        self.read_for.send_modify(|last| {
+            let same = |last: &&Read| last.mark == read.mark && !read.refused.is_empty();
+            let before = last.as_ref().filter(same);
+            for refused in before.iter().flat_map(|last| &last.refused) {
+                let known = read.refused.iter().any(|it| it.is_proof_of(refused));
+                if !known && read.refused.len() < REFUSED {
+                    read.refused.push(Arc::clone(refused));
+                }
+            }
+            *last = Some(read);
+        });
         // They may have come with another proof meanwhile.
         self.look_at_proof();
     }
@@ -247,8 +260,8 @@ impl Kept {
 
     /// Whether who was refused then came with another proof than they come with now.
     fn refused_another(&self, read: &Read) -> bool {
-        let refused = read.refused.as_ref();
-        refused.is_some_and(|refused| !refused.is_proof_of(&self.identity.load()))
+        let now = self.identity.load();
+        !read.refused.is_empty() && !read.refused.iter().any(|refused| refused.is_proof_of(&now))
     }
 
     fn is_held(&self) -> bool {
@@ -342,7 +355,7 @@ mod tests {
         let (old, new) = (somebody("ana"), somebody("ana"));
         let refused = |who: &Arc<Identity>| Read {
             mark: 0,
-            refused: Some(Arc::clone(who)),
+            refused: vec![Arc::clone(who)],
         };
         let first = claim(&old);
         first.kept.settle(refused(&old));
@@ -360,10 +373,15 @@ mod tests {
         assert!(!second.is_settled() && rings(&second));
         second.kept.settle(refused(&new));
         assert!(second.is_settled());
+        // Who comes with the two in turn is not read for again each time.
+        for who in [&old, &new, &old] {
+            let again = claim(who);
+            assert!(again.is_settled() && !rings(&again));
+        }
         // Who was read for needs not be read for again with each token.
         let read = Read {
             mark: 0,
-            refused: None,
+            refused: Vec::new(),
         };
         second.kept.settle(read);
         let third = claim(&somebody("ana"));
@@ -376,7 +394,7 @@ mod tests {
         let claim = |mark| own.claim(&somebody("ana"), mark, &Desk::default(), |_| {});
         let read = |mark| Read {
             mark,
-            refused: None,
+            refused: Vec::new(),
         };
         let first = claim(1);
         assert!(!first.is_settled());

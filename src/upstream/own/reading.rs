@@ -1,11 +1,13 @@
 //! Reading what an upstream offers to one principal alone, for as long as they come.
 
 use std::{
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{IDLE, Kept, Read};
@@ -75,7 +77,10 @@ impl Shared {
         tokio::select! {
             biased;
             () = kept.over.cancelled() => {}
-            () = self.read_on(&kept) => {}
+            read = AssertUnwindSafe(self.read_on(&kept)).catch_unwind() => if read.is_err() {
+                // They are read for anew when they come again.
+                tracing::error!(upstream = %self.spec.id, "reading a principal's own lists panicked");
+            },
         }
         kept.desk.away();
         self.terms.own.forget(&kept);
@@ -134,7 +139,7 @@ impl Shared {
                 }
                 kept.settle(Read {
                     mark,
-                    refused: is_refused.then_some(latest),
+                    refused: is_refused.then_some(latest).into_iter().collect(),
                 });
                 // Whoever rings again and again does not keep that from coming.
                 if !rung || known.failures > 0 {
