@@ -137,12 +137,13 @@ impl Sse {
         let exchange = self.mux.begin(id, out.limits)?;
         let posting: Posting = Box::pin(self.post.clone().send(out));
         let answer = pin!(Mux::answer(exchange));
-        match select(posting, answer).await {
-            Either::Left((Ok(head), answer)) if head.status.is_success() => answer.await,
-            Either::Left((Ok(head), _forgotten)) => Ok(Answer::Status(head)),
-            Either::Left((Err(error), _forgotten)) => Err(error),
+        // What has come before the POST failed is looked at first.
+        match select(answer, posting).await {
+            Either::Right((Ok(head), answer)) if head.status.is_success() => answer.await,
+            Either::Right((Ok(head), _forgotten)) => Ok(Answer::Status(head)),
+            Either::Right((Err(error), _forgotten)) => Err(error),
             // Some servers answer the POST only when they have done what it asks.
-            Either::Right((Ok(Answer::Stream(head, frames)), posting)) => {
+            Either::Left((Ok(Answer::Stream(head, frames)), posting)) => {
                 let posted = Posted {
                     frames,
                     posting: Some(posting),
@@ -150,7 +151,7 @@ impl Sse {
                 };
                 Ok(Answer::Stream(head, posted.into_frames()))
             }
-            Either::Right((answer, posting)) => {
+            Either::Left((answer, posting)) => {
                 see_off(posting, &self.tasks);
                 answer
             }
@@ -224,7 +225,8 @@ struct Posted {
 }
 
 impl Posted {
-    /// The next frame. A POST that fails ends the answer: the server does not do what it was asked any more.
+    /// The next frame. A POST that the server itself refuses ends the answer: it does not do what it was asked any more. Where it
+    /// is what stands in front of it that gave the POST up, or the connection that broke, the answer may still come.
     async fn next(&mut self) -> Option<Result<Frame, UpstreamError>> {
         while let Some(posting) = self.posting.take() {
             let failed = match select(self.frames.next(), posting).await {
@@ -236,10 +238,11 @@ impl Posted {
                     }
                     return next;
                 }
-                Either::Right((Ok(head), _)) if head.status.is_success() => continue,
+                Either::Right((Ok(Head { status, .. }), _)) if says_nothing(status) => continue,
                 Either::Right((Ok(Head { status, .. }), _)) => {
                     UpstreamError::answered(format!("POST: HTTP {status}"))
                 }
+                Either::Right((Err(error), _)) if is_of_the_way(&error) => continue,
                 Either::Right((Err(error), _)) => error,
             };
             self.frames = stream::empty().boxed();
@@ -255,6 +258,19 @@ impl Posted {
         })
         .boxed()
     }
+}
+
+/// Whether a status says nothing of whether the server does what it was asked.
+fn says_nothing(status: StatusCode) -> bool {
+    status.is_success() || status.as_u16() > StatusCode::NOT_IMPLEMENTED.as_u16()
+}
+
+/// Whether a POST was not answered at all.
+const fn is_of_the_way(error: &UpstreamError) -> bool {
+    matches!(
+        error,
+        UpstreamError::Unavailable { .. } | UpstreamError::Timeout(_)
+    )
 }
 
 impl std::fmt::Debug for Post {

@@ -8,6 +8,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{super::rig::*, *};
+use crate::{
+    json::Limits,
+    jsonrpc::{Message, decode},
+};
 
 /// The server's side: what to say on the stream, and what was posted.
 struct Server {
@@ -197,6 +201,64 @@ async fn a_post_that_fails_after_the_first_frame_ends_the_answer() {
         assert_eq!(error.reason(), said, "{status}");
         assert!(frames.next().await.is_none());
     }
+}
+
+/// What stands in front of a server gives a POST up that is long in being answered; the server works on.
+#[tokio::test]
+async fn a_post_that_was_given_up_on_the_way_ends_no_answer() {
+    for status in [502, 503, 504, 524] {
+        let (tasks, broken_off) = (Tasks::new(), CancellationToken::new());
+        let (mut server, answers) = slow(&tasks, &broken_off).await;
+        let sse = open_at(&server.spec, &tasks).await.unwrap();
+        let mut frames = begun(&mut server, &sse).await;
+        answers.try_send(status).unwrap();
+        let waiting = timeout(Duration::from_millis(200), frames.next()).await;
+        assert!(waiting.is_err(), "{status}");
+        server.say(&result(1, 7));
+        let last = timeout(Duration::from_secs(20), frames.next()).await;
+        assert_eq!(gist(&last.unwrap().unwrap().unwrap()), "{\"n\":7}");
+    }
+}
+
+/// The first frame of an answer, and its last if so wanted.
+fn heard(last: bool) -> Vec<Result<Frame, UpstreamError>> {
+    let texts = [Some(progress(1, 1)), last.then(|| result(1, 7))];
+    let frame = |text: String| match decode(text.into(), &Limits::LIST) {
+        Ok(Message::One(frame)) => Ok(frame),
+        other => panic!("{other:?}"),
+    };
+    texts.into_iter().flatten().map(frame).collect()
+}
+
+#[tokio::test]
+async fn what_came_before_a_post_failed_is_heard_first() {
+    for (last, told) in [(true, 2), (false, 1)] {
+        let mut posted = Posted {
+            frames: stream::iter(heard(last)).chain(stream::pending()).boxed(),
+            posting: Some(Box::pin(std::future::ready(Err(UpstreamError::Redirect(
+                None,
+            ))))),
+            tasks: Tasks::new(),
+        };
+        for _ in 0..told {
+            assert!(posted.next().await.unwrap().is_ok());
+        }
+        if !last {
+            let error = posted.next().await.unwrap().unwrap_err();
+            assert_eq!(error.reason(), "upstream_redirect");
+        }
+    }
+    // A connection that broke is no word of the server's.
+    let broken = UpstreamError::unreached("reset");
+    let later = stream::once(tokio::task::yield_now());
+    let mut posted = Posted {
+        frames: later.flat_map(|()| stream::iter(heard(true))).boxed(),
+        posting: Some(Box::pin(std::future::ready(Err(broken)))),
+        tasks: Tasks::new(),
+    };
+    assert!(posted.next().await.unwrap().is_ok());
+    assert!(posted.next().await.unwrap().is_ok());
+    assert!(posted.next().await.is_none());
 }
 
 #[tokio::test]
