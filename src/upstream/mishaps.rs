@@ -13,7 +13,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use tokio::time::{Instant, sleep_until};
 
-use super::{CredentialError, Deadline, Reached, UpstreamError};
+use super::{CredentialError, Deadline, Reached, UpstreamError, credentials::INVALID_REQUEST};
 use crate::{call::CallId, protocol::UpstreamId, tasks::Tasks};
 
 /// How long calls that fail are counted together.
@@ -208,8 +208,9 @@ fn is_failure(error: &UpstreamError) -> bool {
             | CredentialError::Fetch(_)
             | CredentialError::Metadata(_)
             | CredentialError::Unanswered(_) => true,
+            // It is how it was asked that is wrong (RFC 6749 5.2), and it may be wrong for everybody.
+            CredentialError::SubjectRefused(why) => *why == INVALID_REQUEST,
             CredentialError::NoSubject
-            | CredentialError::SubjectRefused(_)
             | CredentialError::NotConnected
             | CredentialError::Nobody(_)
             | CredentialError::Lacks(_)
@@ -240,6 +241,12 @@ mod tests {
         let tasks = Tasks::new();
         let upstream = UpstreamId::parse("u").unwrap();
         (Mishaps::new(upstream, true, tasks.clone()), tasks)
+    }
+
+    #[test]
+    fn a_question_for_a_token_that_is_wrong_in_itself_is_a_failure_and_a_refused_subject_is_none() {
+        let refused = |why| is_failure(&CredentialError::SubjectRefused(why).into());
+        assert!(refused("invalid_request") && !refused("invalid_grant"));
     }
 
     /// How many of the window were told, and are to be told.

@@ -27,7 +27,7 @@ const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-const INVALID_REQUEST: &str = "invalid_request";
+pub(in crate::upstream) const INVALID_REQUEST: &str = "invalid_request";
 
 /// The most bytes of a token (SECURITY 6).
 const MAX_TOKEN: usize = 16 << 10;

@@ -16,6 +16,8 @@ use crate::call::Identity;
 #[derive(Debug, Default)]
 pub(in crate::upstream) struct Loan {
     lender: ArcSwapOption<Identity>,
+    /// Who lent last. Once that was in vain they keep nobody out who comes with another proof.
+    tried: ArcSwapOption<Identity>,
     open: AtomicBool,
     /// Whether anybody's token was shown.
     lent: AtomicBool,
@@ -24,9 +26,14 @@ pub(in crate::upstream) struct Loan {
 }
 
 impl Loan {
-    /// Somebody who may be asked for, until the upstream is reached.
+    /// Somebody who may be asked for, until the upstream is reached. Who lent last does not take the place of another.
     pub(in crate::upstream) fn offer(&self, identity: &Arc<Identity>) {
-        self.lender.store(Some(Arc::clone(identity)));
+        let tried = self.tried.load();
+        let is_tried = |who: &Arc<Identity>| tried.as_ref().is_some_and(|it| it.is_proof_of(who));
+        self.lender.rcu(|lender| match lender {
+            Some(other) if is_tried(identity) && !is_tried(other) => Some(Arc::clone(other)),
+            Some(_) | None => Some(Arc::clone(identity)),
+        });
     }
 
     /// The upstream is being reached, for as long as what this gives is kept.
@@ -40,6 +47,7 @@ impl Loan {
     /// Whoever offered is forgotten.
     pub(in crate::upstream) fn forget(&self) {
         self.lender.store(None);
+        self.tried.store(None);
     }
 
     /// Whether somebody's token is of use now.
@@ -52,7 +60,8 @@ impl Loan {
         self.lender.load_full().filter(|_| open)
     }
 
-    pub(super) fn lent(&self) {
+    pub(in crate::upstream) fn lent(&self, lender: &Arc<Identity>) {
+        self.tried.store(Some(Arc::clone(lender)));
         self.lent.store(true, Ordering::SeqCst);
     }
 

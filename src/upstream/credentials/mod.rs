@@ -24,7 +24,7 @@ use http::header::AUTHORIZATION;
 use moka::sync::Cache;
 
 pub use self::error::CredentialError;
-pub(super) use self::{connected::Connected, loan::Loan};
+pub(super) use self::{ask::INVALID_REQUEST, connected::Connected, loan::Loan};
 
 use self::{
     behalf::Behalf,
@@ -175,7 +175,7 @@ impl Credentials {
         let again = out.clone();
         match transport.send(out).await {
             Err(UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_))) => {
-                self.loan().lent();
+                self.loan().lent(&lender);
                 let answer = self.carry_for(transport, again, Some(&lender)).await;
                 if answer.is_ok() {
                     self.loan().taken();

@@ -16,7 +16,7 @@ use crate::{
     tasks::Tasks,
     upstream::{
         State,
-        credentials::Credentials,
+        credentials::{Credentials, Loan},
         scripted::{Logged, Play, Sent, an_address, terms},
         spec::{
             ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
@@ -185,6 +185,36 @@ async fn attempts_are_spaced_however_many_come_whose_tokens_are_refused() {
     }
     let attempts = upstream.status().restarts - before;
     assert!((2..=10).contains(&attempts), "{attempts}, by {comers}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_and_comes_again_and_again_keeps_nobody_else_out() {
+    let loan = Loan::default();
+    let (ana, ben) = (somebody("ana"), somebody("ben"));
+    let lends = |who| {
+        loan.lender()
+            .is_some_and(|lender| Arc::ptr_eq(&lender, who))
+    };
+    loan.offer(&ana);
+    let reaching = loan.reach();
+    assert!(lends(&ana));
+    loan.lent(&ana);
+    // Also while it is still being found out.
+    loan.offer(&ben);
+    loan.offer(&ana);
+    assert!(!reaching.done(false));
+    loan.offer(&ana);
+    let reaching = loan.reach();
+    assert!(lends(&ben));
+    loan.lent(&ben);
+    loan.offer(&ana);
+    assert!(!reaching.done(false));
+    // Nobody else has come.
+    let reaching = loan.reach();
+    assert!(lends(&ana));
+    reaching.done(true);
+    drop(loan.reach());
+    assert_eq!((Arc::strong_count(&ana), Arc::strong_count(&ben)), (1, 1));
 }
 
 /// What keeps the gateway out whoever asks may be what stands in front of the server.
