@@ -51,6 +51,13 @@ async fn a_handshake_has_its_time_to_the_end_and_a_session_that_came_of_none_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_whose_handshake_agreed_on_nothing_is_left() {
+    let transport = Scripted::new(|_| Play::Session("s", greeting("1999-01-01")));
+    assert!(opened(&transport, true, NEWEST).await.is_err());
+    assert_eq!(*transport.ended.lock().unwrap(), ["s"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_that_comes_at_a_bad_time_keeps_its_session_and_a_session_that_is_replaced_is_left()
 {
     let (transport, peer) = over_http(&an_address(), |_| Play::Error(429, -32000, "")).await;

@@ -179,22 +179,27 @@ impl Session {
             }
             Err(error) => return Err(error.into()),
         };
-        let card = card(&result, proposal)?;
-        let session = head.session;
         let mut headers = HeaderMap::new();
-        if wire.streamable {
-            if card.revision.features().version_header {
-                headers.insert(
-                    HeaderName::from_static(mirror::PROTOCOL_VERSION),
-                    HeaderValue::from_static(card.revision.as_str()),
-                );
+        if let Some(session) = head.session.filter(|_| wire.streamable) {
+            headers.insert(HeaderName::from_static(mirror::SESSION_ID), session);
+        }
+        let named = !headers.is_empty();
+        let card = match card(&result, proposal) {
+            Ok(card) => card,
+            Err(error) => {
+                if named {
+                    leave(&line(headers)).await;
+                }
+                return Err(error.into());
             }
-            if let Some(session) = &session {
-                headers.insert(HeaderName::from_static(mirror::SESSION_ID), session.clone());
-            }
+        };
+        if wire.streamable && card.revision.features().version_header {
+            headers.insert(
+                HeaderName::from_static(mirror::PROTOCOL_VERSION),
+                HeaderValue::from_static(card.revision.as_str()),
+            );
         }
         let line = line(headers);
-        let named = session.is_some() && wire.streamable;
         let initialized = encode::notification(methods::INITIALIZED, None);
         if let Some(why) = not_taken(line.notify(initialized, deadline).await) {
             // The server keeps a session that nobody is going to use.
