@@ -136,6 +136,30 @@ async fn an_upstream_survives_a_panic_of_the_work_for_it_and_attempts_are_spaced
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_operator_who_wants_something_does_not_wait_until_a_panic_is_mended() {
+    let sink = Arc::new(Breaks::default());
+    // So many that the wait is long.
+    sink.left.store(20, Ordering::SeqCst);
+    let (spec, processes) = (an_address(), serving(healthy));
+    let told: Arc<dyn Sink> = Arc::<Breaks>::clone(&sink);
+    let (upstream, _tasks) = telling(told, &spec, terms(&spec), &processes);
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(upstream.status().state, State::Away);
+    upstream.disable();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(upstream.status().state, State::Disabled);
+    // Though what it is amidst still breaks.
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(upstream.status().state, State::Disabled);
+    sink.left.store(0, Ordering::SeqCst);
+    upstream.enable();
+    let enabled = Instant::now();
+    upstream.heeded().await;
+    assert!(called(&upstream).await.is_ok());
+    assert!(enabled.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_an_operator_wanted_is_no_error_of_what_is_used_again() {
     let processes = serving(healthy);
     let (sink, upstream, _tasks) = started(&an_address(), &processes);

@@ -114,21 +114,39 @@ impl Supervisor {
         }
     }
 
-    /// Lets go of what was left by a panic, and waits before the next attempt.
+    /// Lets go of what was left by a panic, and waits before the next attempt, but no longer than until an operator wants something.
     async fn mend(&mut self) {
+        let mut wishes = self.shared.wishes.subscribe();
         let wait = self.backoff.wait();
         let error = Mishap::of(UpstreamError::unreached(
             "the gateway's own work for it failed",
         ));
         let retry_at = Some(Instant::now() + wait);
-        self.be(Being::Away { retry_at }, Some(error));
+        if wishes.borrow_and_update().off {
+            self.be_disabled();
+        } else {
+            self.be(Being::Away { retry_at }, Some(error));
+        }
         self.shared.settled.cancel();
         self.shared.terms.desk.away();
         if let Some(peer) = self.current.take() {
             dismiss(&self.shared, peer);
         }
         self.probe.forget();
-        sleep(wait).await;
+        tokio::select! {
+            biased;
+            // The sender is as old as this.
+            _ = wishes.changed() => {
+                tracing::info!(upstream = %self.shared.spec.id, "an operator wants it another way");
+                if wishes.borrow_and_update().off {
+                    self.be_disabled();
+                } else {
+                    self.be(Being::Connecting, None);
+                }
+                self.backoff = self.shared.terms.backoff();
+            }
+            () = sleep(wait) => {}
+        }
         // Last, and when some time has passed: to tell of it may be what panics.
         self.board.away();
     }
@@ -167,10 +185,7 @@ impl Supervisor {
 
     /// Nothing of it is used any more.
     fn rest(&mut self) {
-        self.be(
-            Being::Disabled,
-            Some(Mishap::wanted("disabled by an operator")),
-        );
+        self.be_disabled();
         if let Some(credentials) = &self.shared.terms.credentials {
             credentials.loan().forget();
         }
@@ -317,6 +332,11 @@ impl Supervisor {
             dismiss(&self.shared, peer);
         }
         self.board.away();
+    }
+
+    fn be_disabled(&self) {
+        let wanted = Mishap::wanted("disabled by an operator");
+        self.be(Being::Disabled, Some(wanted));
     }
 
     fn be(&self, state: Being, error: Option<Mishap>) {
