@@ -74,6 +74,8 @@ enum NotListening {
     Unknown,
     /// It refused this one.
     Refused(RpcError),
+    /// It gave a status without a message, as what does not know listens does, or what stands in front of it for now.
+    Bare(UpstreamError),
     /// It could not be asked.
     Failed(UpstreamError),
 }
@@ -100,6 +102,7 @@ pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard, bell: &Bell, desk
         opening: None,
         parting: FuturesUnordered::new(),
         retry_at: Instant::now(),
+        hopeless: false,
         pause: Pause::default(),
         refused: BTreeMap::new(),
         unwanted_since: None,
@@ -124,6 +127,8 @@ struct Watch<'a> {
     parting: FuturesUnordered<BoxFuture<'static, bool>>,
     /// No listen is begun before.
     retry_at: Instant,
+    /// Whether nothing is believed to come of one until then.
+    hopeless: bool,
     pause: Pause,
     /// Resources that a listen was refused for, and until when that is believed.
     refused: BTreeMap<Arc<str>, Instant>,
@@ -167,6 +172,8 @@ impl Watch<'_> {
         let verdict = |uri: &Arc<str>| match &self.live {
             _ if !able || self.refused.contains_key(uri) => Some(false),
             Some(live) if live.asked.contains(uri) => Some(live.honoured.contains(uri)),
+            // Whoever wants it need not wait for that.
+            _ if self.hopeless && now < self.retry_at => Some(false),
             _ => None,
         };
         let verdicts = wanted
@@ -223,6 +230,7 @@ impl Watch<'_> {
         };
         let why = match opened {
             Ok(listening) => {
+                self.hopeless = false;
                 self.taken.clone_from(&listening.asked);
                 match self.live.replace(listening) {
                     // What happened before is not told; nobody who watched before another listened for them knows of that.
@@ -235,6 +243,7 @@ impl Watch<'_> {
         };
         let now = Instant::now();
         self.retry_at = now + self.pause.after(Duration::ZERO);
+        self.hopeless = matches!(why, NotListening::Bare(_));
         match why {
             NotListening::Unknown => self.known = false,
             NotListening::Refused(error) => {
@@ -251,7 +260,7 @@ impl Watch<'_> {
                 self.refused
                     .extend(new.map(|wanted| (wanted.uri, now + AGAIN)));
             }
-            NotListening::Failed(error) => {
+            NotListening::Bare(error) | NotListening::Failed(error) => {
                 let upstream = &self.line.terms.id;
                 tracing::debug!(%upstream, %error, "an upstream cannot be listened to");
             }
@@ -339,7 +348,10 @@ async fn open(
             under_way.over = true;
             // Without a message it may come of what stands in front of the server, and only for now (PROTOCOL B1).
             doubt(&line, &head);
-            return Err(NotListening::Failed(bare(&head)));
+            return Err(match head.status.as_u16() {
+                400 | 404 | 405 => NotListening::Bare(bare(&head)),
+                _ => NotListening::Failed(bare(&head)),
+            });
         }
     };
     match timeout_at(deadline, frames.next()).await.map_err(late)? {

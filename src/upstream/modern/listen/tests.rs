@@ -196,6 +196,28 @@ async fn a_server_that_promises_nothing_is_not_asked() {
     assert_eq!(rig.transport.sent().len(), 0);
 }
 
+/// PROTOCOL B1: it may be for good, or for now.
+#[tokio::test(start_paused = true)]
+async fn where_a_listen_is_answered_with_a_bare_404_nobody_waits_and_it_is_tried_again() {
+    let mut left = 3_u32;
+    let rig = watching(BOTH, true, move |sent| match left.checked_sub(1) {
+        Some(less) => {
+            left = less;
+            Play::Status(404)
+        }
+        None => acknowledge(sent),
+    });
+    let before = Instant::now();
+    for uri in ["a:1", "a:2"] {
+        let (_listener, in_force) = rig.listener(&[uri]).await;
+        assert_eq!(in_force, [false]);
+    }
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    rig.transport.until_count("subscriptions/listen", 4).await;
+    let (_listener, in_force) = rig.listener(&["a:1"]).await;
+    assert_eq!(in_force, [true]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn other_resources_make_another_listen_that_is_acknowledged_before_the_old_one_goes() {
     for streamable in [true, false] {
