@@ -8,6 +8,7 @@
 use std::{
     collections::{BTreeMap, HashMap, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -127,7 +128,7 @@ impl Joins {
         known: &Known,
     ) -> Option<(Arc<Snapshot>, Arc<Snapshot>)> {
         let before = self.seen(who, Arc::clone(shared), known);
-        {
+        let (old, new) = {
             let _turn = held(&self.turn);
             let contribution = change(self.offer(who, upstream));
             // Its place in the map is not held meanwhile: calls of others come by, and this may wait for a snapshot to be made.
@@ -140,14 +141,42 @@ impl Joins {
                 }
                 None => standing.parts.remove(upstream),
             };
-            let new = standing.parts.get(upstream);
-            if old.as_ref().map(Arc::as_ptr) != new.map(Arc::as_ptr) {
+            let new = standing.parts.get(upstream).cloned();
+            if old.as_ref().map(Arc::as_ptr) != new.as_ref().map(Arc::as_ptr) {
+                own.now.store(None);
+            }
+            (old, new)
+        };
+        let seen = || self.seen(who, Arc::clone(shared), known);
+        let after = catch_unwind(AssertUnwindSafe(seen)).unwrap_or_else(|fault| {
+            self.put_back(who, upstream, old, new.as_ref());
+            resume_unwind(fault)
+        });
+        self.forget_empty(who);
+        (before.revision != after.revision).then_some((before, after))
+    }
+
+    /// No snapshot can be made with what was put in place last: with it in place nothing could be done for them any more.
+    fn put_back(
+        &self,
+        who: &Grantee,
+        upstream: &UpstreamId,
+        old: Option<Arc<Contribution>>,
+        new: Option<&Arc<Contribution>>,
+    ) {
+        if let Some(own) = self.own.get(who).map(|own| Arc::clone(&own)) {
+            let _turn = held(&self.turn);
+            let mut standing = own.standing();
+            // Unless something else was put there since.
+            if standing.parts.get(upstream).map(Arc::as_ptr) == new.map(Arc::as_ptr) {
+                match old {
+                    Some(old) => drop(standing.parts.insert(upstream.clone(), old)),
+                    None => drop(standing.parts.remove(upstream)),
+                }
                 own.now.store(None);
             }
         }
-        let after = self.seen(who, Arc::clone(shared), known);
         self.forget_empty(who);
-        (before.revision != after.revision).then_some((before, after))
     }
 
     /// Forgets somebody who is offered nothing of their own.

@@ -115,6 +115,16 @@ async fn what_no_catalog_can_be_made_of_breaks_nothing_that_comes_after_it() {
     assert_eq!(heard(&mut all), []);
     world.publish(&other, offering(&["x"], Instant::now()));
     assert_eq!(heard(&mut all), [News::List(ListKind::Tools)]);
+    // Nor where it is one principal's own.
+    let who = Identity::anonymous().grantee();
+    let own = |names: &[&str]| {
+        world.publish_to(&who, &id(), Some(offering(names, Instant::now())));
+    };
+    for _ in 0..2 {
+        assert!(catch_unwind(AssertUnwindSafe(|| own(&["bad"]))).is_err());
+        own(&["y"]);
+    }
+    world.publish_to(&who, &id(), None);
 }
 
 #[tokio::test(start_paused = true)]
