@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
@@ -20,6 +21,9 @@ pub(super) trait Connector: Send + Sync + 'static {
         &self,
         http: HttpTransport,
     ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>>;
+
+    /// The upstream is connected to anew: what was read for the connections so far, as roots are, is read again.
+    fn renew(&self) {}
 }
 
 /// The real transports.
@@ -29,7 +33,7 @@ pub(super) struct Dialer {
     /// The tokens for it, where they are got by a grant.
     pub(super) credentials: Option<Credentials>,
     /// What opens the connections of all of them, where it is reached over HTTP.
-    pub(super) dial: OnceCell<Dial>,
+    pub(super) dial: ArcSwap<OnceCell<Dial>>,
     /// Who owns what the transports run.
     pub(super) tasks: Tasks,
 }
@@ -54,8 +58,13 @@ impl Connector for Dialer {
             };
             let own = self.credentials.as_ref();
             let own = own.is_some_and(Credentials::is_per_principal);
-            transport::connect(&self.spec, http, token, own, &self.dial, &self.tasks).await
+            let dial = self.dial.load_full();
+            transport::connect(&self.spec, http, token, own, &dial, &self.tasks).await
         })
+    }
+
+    fn renew(&self) {
+        self.dial.store(Arc::default());
     }
 }
 
@@ -69,7 +78,7 @@ mod tests {
         let mut dialer = Dialer {
             spec: an_address(),
             credentials: None,
-            dial: OnceCell::new(),
+            dial: ArcSwap::default(),
             tasks: Tasks::new(),
         };
         assert!(dialer.connect(HttpTransport::Streamable).await.is_ok());
@@ -77,7 +86,7 @@ mod tests {
             address.tls.ca = Some(b"no roots".to_vec());
         }
         assert!(dialer.connect(HttpTransport::Streamable).await.is_ok());
-        dialer.dial = OnceCell::new();
+        dialer.renew();
         assert!(dialer.connect(HttpTransport::Streamable).await.is_err());
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::{
-    sync::{Notify, OnceCell, watch},
+    sync::{Notify, watch},
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -132,7 +132,7 @@ impl Upstream {
         let connector = Arc::new(Dialer {
             spec: spec.clone(),
             credentials: terms.credentials.clone(),
-            dial: OnceCell::new(),
+            dial: ArcSwap::default(),
             tasks: inner,
         });
         Self::over(spec, terms, connector, sink, tasks)

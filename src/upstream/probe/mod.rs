@@ -74,6 +74,7 @@ impl Probe {
     /// Why there is none; what was learnt before is forgotten unless the upstream was merely away.
     pub(super) async fn peer(&mut self) -> Result<Arc<dyn Peer>, UpstreamError> {
         self.said.store(None);
+        self.connector.renew();
         let mut remembered = self
             .legacy_since
             .filter(|(since, _)| since.elapsed() < LEGACY_FOR)

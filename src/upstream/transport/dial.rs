@@ -20,7 +20,8 @@ use crate::{
     upstream::{Deadline, UpstreamError, spec::TlsSpec},
 };
 
-/// Opens connections to one origin. Made once for each upstream: to read the system's roots takes a while.
+/// Opens connections to one origin. Made once each time that an upstream is connected to, for all its sessions: to read the system's roots
+/// takes a while.
 #[derive(Debug, Clone)]
 pub struct Dial {
     origin: Uri,
