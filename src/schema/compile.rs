@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
+    sync::Arc,
 };
 
 use super::{
@@ -312,7 +313,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The pattern, if it can be judged.
-    fn pattern(&mut self, spelled: &str) -> Option<Pattern> {
+    fn pattern(&mut self, spelled: &str) -> Option<Arc<Pattern>> {
         let pattern = self.patterns.compile(spelled);
         if pattern.is_none() {
             self.gap = Some(Gap::Pattern);

@@ -2,9 +2,11 @@
 //!
 //! What both spell alike means the same after [`ours`]; what only ECMA has (looking around, referring back) no engine of linear
 //! time has, and is not judged. Linear in the text, that is: each byte may cost as much as the compiled pattern is large, so the
-//! size is bounded, and a match takes steps by it. How long a pattern is spelled says nothing: `[ab][a-z]{3000}` is short.
+//! size is bounded, and a match takes steps by it. How long a pattern is spelled says nothing: `[ab][a-z]{3000}` is short. What
+//! only says how many characters there are, and of which sort (`^.{1,500}$`), is counted: the engine would have all bytes of
+//! characters in each of five hundred places.
 
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
 use regex::{Regex, RegexBuilder};
 
@@ -22,11 +24,14 @@ pub(super) struct Pattern {
     regex: Regex,
     /// Its bytes, rounded up to a power of two.
     size: usize,
+    /// The fewest characters and the most, if they are counted.
+    counted: Option<(usize, usize)>,
 }
 
 impl Pattern {
     pub(super) fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        let counts = |(least, most)| (least..=most).contains(&text.chars().count());
+        self.counted.is_none_or(counts) && self.regex.is_match(text)
     }
 
     /// What matching a text takes: at each byte, and once before, a quarter for each KiB of the pattern.
@@ -37,33 +42,53 @@ impl Pattern {
 
 /// What the patterns of one schema may take together, in compiled bytes.
 #[derive(Debug)]
-pub(super) struct Budget(usize);
+pub(super) struct Budget {
+    left: usize,
+    /// What was made of each so far, by how it is spelled.
+    known: HashMap<Box<str>, Option<Arc<Pattern>>>,
+}
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(1 << 20)
+        Self {
+            left: 1 << 20,
+            known: HashMap::new(),
+        }
     }
 }
 
 impl Budget {
-    /// The pattern as it is run; `None` when it cannot be, or is too large.
-    pub(super) fn compile(&mut self, pattern: &str) -> Option<Pattern> {
-        let ours = ours(pattern)?;
+    /// The pattern as it is run; `None` when it cannot be, or is too large. Equal ones are one, and count once.
+    pub(super) fn compile(&mut self, pattern: &str) -> Option<Arc<Pattern>> {
+        if let Some(known) = self.known.get(pattern) {
+            return known.clone();
+        }
+        let made = self.make(pattern).map(Arc::new);
+        self.known.insert(pattern.into(), made.clone());
+        made
+    }
+
+    fn make(&mut self, pattern: &str) -> Option<Pattern> {
+        let (ours, counted) = match repeated(pattern) {
+            Some((ours, counted)) => (ours, Some(counted)),
+            None => (ours(pattern)?, None),
+        };
         let mut size = LEAST;
         // The engine does not tell how large a pattern is, only whether it stays below a limit.
-        while size <= self.0.min(MOST) {
+        while size <= self.left.min(MOST) {
             let built = RegexBuilder::new(&ours)
                 .size_limit(size)
                 .dfa_size_limit(CACHED)
                 .build();
             match built {
                 Ok(regex) => {
-                    self.0 -= size;
+                    self.left -= size;
                     let spelled = pattern.into();
                     return Some(Pattern {
                         spelled,
                         regex,
                         size,
+                        counted,
                     });
                 }
                 Err(regex::Error::CompiledTooBig(_)) => size *= 2,
@@ -71,10 +96,13 @@ impl Budget {
             }
         }
         // So much was built for nothing, which takes as long.
-        self.0 = self.0.saturating_sub(size / 2);
+        self.left = self.left.saturating_sub(size / 2);
         None
     }
 }
+
+/// What a dot stands for.
+const ANY: &str = r"[^\n\r\u{2028}\u{2029}]";
 
 type Chars<'p> = std::iter::Peekable<std::str::Chars<'p>>;
 
@@ -87,7 +115,7 @@ fn ours(pattern: &str) -> Option<String> {
             '\\' if chars.next_if_eq(&'b').is_some() => out.push_str("(?-u:\\b)"),
             '\\' => escaped(&mut chars)?.write(&mut out),
             '[' => class(&mut chars, &mut out)?,
-            '.' => out.push_str(r"[^\n\r\u{2028}\u{2029}]"),
+            '.' => out.push_str(ANY),
             // Nobody asks what a group has captured, and an engine that can tell is larger; marks for the engine are not ECMA's.
             '(' => {
                 if chars.next_if_eq(&'?').is_some() {
@@ -104,6 +132,33 @@ fn ours(pattern: &str) -> Option<String> {
         }
     }
     Some(out)
+}
+
+/// What takes any number of the characters of which the pattern wants so many and nothing else (`^[^<>]{1,255}$`), in the words
+/// of our engine, and the fewest and the most of them.
+fn repeated(pattern: &str) -> Option<(String, (usize, usize))> {
+    let inside = pattern.strip_prefix('^')?.strip_suffix("}$")?;
+    let (one, count) = inside.rsplit_once('{')?;
+    let number = |digits: &str| {
+        let digits = Some(digits).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
+        digits.parse::<usize>().ok()
+    };
+    let (least, most) = match count.split_once(',') {
+        Some((least, "")) => (number(least)?, usize::MAX),
+        Some((least, most)) => (number(least)?, number(most)?),
+        None => (number(count)?, number(count)?),
+    };
+    let mut chars = one.chars().peekable();
+    let mut ours = String::from("^");
+    match chars.next()? {
+        '.' => ours.push_str(ANY),
+        '[' => class(&mut chars, &mut ours)?,
+        '\\' => escaped(&mut chars)?.write(&mut ours),
+        c if c.is_alphanumeric() => ours.push(c),
+        _ => return None,
+    }
+    ours.push_str("*$");
+    (chars.next().is_none() && least <= most).then_some((ours, (least, most)))
 }
 
 /// The name of a group, up to its closing mark.
@@ -271,7 +326,7 @@ fn hex(chars: &mut Chars<'_>, digits: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn compile(pattern: &str) -> Option<Pattern> {
+    fn compile(pattern: &str) -> Option<Arc<Pattern>> {
         Budget::default().compile(pattern)
     }
 
@@ -389,6 +444,57 @@ mod tests {
         assert_eq!(steps(r"[ab][a-z]{9000}x"), None);
     }
 
+    /// The engine has all bytes of characters in each of so many places; whoever counts has them once.
+    #[test]
+    fn how_long_a_text_of_such_characters_may_be_is_cheap_to_ask() {
+        for (pattern, fits, fits_not) in [
+            (r"^.{1,500}$", "é".repeat(500), "é".repeat(501)),
+            (r"^.{2}$", "🚀x".to_owned(), "x".to_owned()),
+            (r"^.{2,}$", "x".repeat(3000), "x".to_owned()),
+            (r"^.{0,255}$", String::new(), "a\n".to_owned()),
+            (r"^[^<>]{1,255}$", "a\n".to_owned(), "a<".to_owned()),
+            (r"^[^\]}]{1,255}$", "a{".to_owned(), "a}".to_owned()),
+            (r"^\S{3,500}$", "é-é".to_owned(), "é é".to_owned()),
+            (r"^\u00e9{2,900}$", "éé".to_owned(), "é".to_owned()),
+            (r"^\ud83d\ude00{2}$", "😀😀".to_owned(), "😀".to_owned()),
+        ] {
+            let compiled = compile(pattern).unwrap_or_else(|| panic!("{pattern}"));
+            assert!(compiled.is_match(&fits), "{pattern}");
+            assert!(!compiled.is_match(&fits_not), "{pattern}");
+            let text = "é".repeat(500);
+            assert!(
+                compiled.steps(&text) <= text.len() * 2,
+                "{pattern} {}",
+                compiled.steps(&text)
+            );
+        }
+        // These are something else.
+        for (pattern, fits, fits_not) in [
+            (r"^a\{2}$", "a{2}", "aa"),
+            (r"^ab{2}$", "abb", "abab"),
+            (r"^a|b{2}$", "abbb", "b"),
+            (r"^(?:ab){2}$", "abab", "ab"),
+            (r"^\b{1}a{1}$", "a", "b"),
+            (r"^.{2}?$", "ab", "a"),
+        ] {
+            let compiled = compile(pattern).unwrap_or_else(|| panic!("{pattern}"));
+            assert!(compiled.is_match(fits), "{pattern}");
+            assert!(!compiled.is_match(fits_not), "{pattern}");
+        }
+        for pattern in [r"^.{3,2}$", r"^.{,2}$", r"^.{1, 2}$", r"^.{}$"] {
+            assert!(compile(pattern).is_none(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn equal_patterns_of_one_schema_count_once() {
+        let mut budget = Budget::default();
+        for _ in 0..1_000 {
+            assert!(budget.compile("^[a-z]{200}x$").is_some());
+        }
+        assert!(budget.compile("^[a-z]{200}y$").is_some());
+    }
+
     #[test]
     fn the_patterns_of_one_schema_are_bounded_together() {
         let mut budget = Budget::default();
@@ -402,7 +508,7 @@ mod tests {
         assert!(budget.compile("^(?:[a-z]{1000}){100}$").is_none());
         assert!(budget.compile("^[a-z]{200}$").is_some());
         assert!(budget.compile("^(?:[a-z]{1000}){100}$").is_none());
-        assert!(budget.0 < MOST);
+        assert!(budget.left < MOST);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Rules: a subschema as it is checked, by kinds of values.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::pattern::Pattern;
@@ -73,7 +75,7 @@ pub(super) struct Numbers {
 pub(super) struct Texts {
     pub(super) min: Option<u64>,
     pub(super) max: Option<u64>,
-    pub(super) pattern: Option<Pattern>,
+    pub(super) pattern: Option<Arc<Pattern>>,
     /// Whether there is a pattern that cannot be judged.
     pub(super) gap: bool,
 }
@@ -105,7 +107,7 @@ pub(super) struct Members {
     pub(super) named: HashMap<Box<str>, Named>,
     pub(super) required: Vec<Box<str>>,
     /// `None` for a pattern that cannot be judged.
-    pub(super) patterned: Vec<(Option<Pattern>, Id)>,
+    pub(super) patterned: Vec<(Option<Arc<Pattern>>, Id)>,
     pub(super) additional: Option<Id>,
     pub(super) names: Option<Id>,
     /// Where the first is, the others must be.

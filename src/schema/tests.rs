@@ -234,13 +234,13 @@ fn what_cannot_be_judged_may_have_looked_at_whatever_is_left() {
 #[test]
 fn cat_5_patterns_beyond_what_one_schema_may_take_are_not_judged() {
     let many: Vec<_> = (0..1_000)
-        .map(|nth| format!(r#""p{nth}":{{"pattern":"^[a-z]{{300}}$"}}"#))
+        .map(|nth| format!(r#""p{nth}":{{"pattern":"^[a-z]{{300}}{nth}$"}}"#))
         .collect();
     let of = format!(r#"{{"properties":{{{}}}}}"#, many.join(","));
     assert_eq!(schema(&of).gap(), Some(Gap::Pattern));
     assert_eq!(
         told(&of, r#"{"p0":"A"}"#),
-        ["/p0 must match `^[a-z]{300}$`"]
+        ["/p0 must match `^[a-z]{300}0$`"]
     );
     assert_eq!(check(&of, r#"{"p999":"A"}"#), Verdict::Unjudged);
 }
@@ -264,6 +264,18 @@ fn a_short_pattern_that_runs_long_takes_steps_by_what_it_runs() {
     let names = json(&format!(r#"{{"{}":1}}"#, "ac".repeat(450)));
     let of = r#"{"patternProperties":{"[ab][a-z]{6000}x":true}}"#;
     assert_eq!(schema(of).check(names.root(), 100_000), Verdict::TooMuch);
+}
+
+#[test]
+fn many_long_texts_may_be_held_to_a_length_that_a_pattern_says() {
+    let of = schema(
+        r#"{"items":{"properties":{"a":{"pattern":"^.{1,500}$"},"b":{"pattern":"^.{1,500}$"}}}}"#,
+    );
+    assert_eq!(of.gap(), None);
+    let text = "é".repeat(500);
+    let items = vec![format!(r#"{{"a":"{text}","b":"{text}"}}"#); 100];
+    let value = json(&format!("[{}]", items.join(",")));
+    assert_eq!(of.check(value.root(), STEPS), Verdict::Fits);
 }
 
 #[test]
