@@ -304,7 +304,7 @@ fn own_pattern(check: &mut Check<'_>, index: &str, pattern: &str) -> Option<Rege
             check.wrong(
                 &path,
                 format!("not a pattern that can be run: {last}"),
-                "no look-around and no back-references; a pattern is linear in the length of the text",
+                "no look-around and no back-references; one search is linear in the length of the text",
             );
             return None;
         }
