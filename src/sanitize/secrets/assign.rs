@@ -13,7 +13,7 @@ use super::{
     scan::Scan,
     settings::{AROUND, is_argument, is_in_file, is_of_packages, is_variable},
     urls::strong,
-    value::{backslashes, end_of_quoted},
+    value::{backslashes, end_of_quoted, end_of_word},
 };
 use crate::sanitize::{Class, survey::is_telling, work::looked};
 
@@ -356,18 +356,20 @@ impl Scan<'_> {
         let length = if quoted {
             end_of_quoted(rest, quote, escapes)
         } else {
-            rest.iter().position(u8::is_ascii_whitespace)
+            end_of_word(rest)
         };
         let length = length.unwrap_or(rest.len());
         looked(length);
         let value = at + 1..at + 1 + length;
         let bytes = &text[value.clone()];
         // `-u <user:password>` of a manual, and `python -u C:\a.py`.
-        if text[start + 1] == b'<' || at == start + 2 && bytes[0] == b'\\' {
+        if text[start + 1] == b'<' || at == start + 2 && bytes.first() == Some(&b'\\') {
             return;
         }
-        if bytes.len() >= 4 && !placeholder(bytes) && !matches!(bytes[0], b'$' | b'<' | b'{') {
-            let class = if strong(bytes) {
+        // What stands far behind the beginning says nothing of it, and may not be of it.
+        let judged = &bytes[..bytes.len().min(PASSWORD)];
+        if judged.len() >= 4 && !placeholder(judged) && !matches!(judged[0], b'$' | b'<' | b'{') {
+            let class = if strong(judged) {
                 Class::Secret
             } else {
                 Class::WeakSecret
@@ -534,6 +536,37 @@ mod tests {
             "{\"PGPASSWORD\": \"Wq7!mZ2pLk4\", \"a\": \"b\"}",
         ] {
             assert_eq!(strong(text), ["Wq7!mZ2pLk4"], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_else_is_assigned_behind_a_password_is_none_of_it() {
+        let password = "Wq7!mZ2pLk4";
+        let only = |text: &str| {
+            let found = told(text);
+            assert!(
+                matches!(&found[..], [(.., found)] if found == password),
+                "{text} {found:?}"
+            );
+        };
+        for name in ["PGPASSWORD", "password"] {
+            for behind in [
+                ";PGUSER=app;HOST=db",
+                "&username=joe&scope=all",
+                "\",\"a\":1",
+                "\\\",\\\"a\\\":1",
+                "',b:1",
+                "`,b",
+            ] {
+                only(&format!("{name}={password}{behind}"));
+                only(&format!("A=b\n  {name}={password}{behind}\nB=c"));
+                only(&format!("{{\"a\":\"{name}={password}{behind}\"}}"));
+            }
+        }
+        // No name follows.
+        for password in ["Wq7!mZ2pLk&4Rt99", "Wq7!mZ2pLk&&4Rt=", "Wq7!mZ2pLk&="] {
+            let text = format!("PGPASSWORD={password}\n");
+            assert_eq!(strong(&text), [password], "{text}");
         }
     }
 

@@ -9,10 +9,12 @@ use crate::sanitize::work::looked;
 pub(super) struct Ends {
     /// A sign that ends a value without quotes in source.
     pub(super) bare: Next,
-    /// White space.
-    pub(super) blank: Next,
+    /// What ends an assignment that begins a line.
+    pub(super) own: Next,
     /// What ends an assignment within a string or a command.
     pub(super) part: Next,
+    /// The same, behind a semicolon.
+    pub(super) parted: Next,
     /// What ends an address.
     pub(super) address: Next,
     /// The end of a line.

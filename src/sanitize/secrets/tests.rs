@@ -241,6 +241,27 @@ fn a_password_for_curl_is_told_whole_however_long() {
 }
 
 #[test]
+fn a_password_for_curl_without_quotes_ends_with_the_string_it_stands_in() {
+    let password = "Wq7!mZ2pLk4";
+    for text in [
+        format!("{{\"cmd\":\"curl -u admin:{password}\",\"a\":1,\"note\":\"your example\"}}"),
+        format!(
+            "{{\\\"cmd\\\":\\\"curl -u admin:{password}\\\",\\\"note\\\":\\\"your example\\\"}}"
+        ),
+        format!("['curl -u admin:{password}','your example']"),
+        format!("`curl -u admin:{password}`,`your-example`"),
+    ] {
+        assert_eq!(strong(&text), [password], "{text}");
+    }
+    // What stands far behind says nothing of it.
+    let long = format!("{}example", password.repeat(20));
+    for quote in ["", "'"] {
+        let text = format!("curl -u {quote}admin:{long}{quote} https://host/x");
+        assert_eq!(strong(&text), [long.as_str()], "{text}");
+    }
+}
+
+#[test]
 fn of_a_private_key_the_body_is_told_and_a_certificate_is_none() {
     let lines = [body(), body().chars().rev().collect(), body()].join("\n");
     let block = |label: &str| format!("-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n");

@@ -64,9 +64,9 @@ impl Scan<'_> {
             .then_some((start..end, quote.is_some()))
     }
 
-    /// Where the reader of an assignment takes its value to end, which may be behind `end`, where a value in source ends. A line
-    /// of its own ends at a blank; a part of a string or of a command at a quote or a semicolon, too. The name ends with what
-    /// begins at `name`.
+    /// Where the reader of an assignment takes its value to end, which may be behind `end`, where a value in source ends: at a
+    /// blank, a quote, a semicolon, or where `&` parts it from the next. Behind a semicolon `&` parts nothing. The name ends with
+    /// what begins at `name`.
     pub(super) fn end_of_assigned(&mut self, name: usize, at: usize, end: usize) -> usize {
         let text = self.text;
         let word = text[name.saturating_sub(NAME)..name].iter().rev();
@@ -76,11 +76,8 @@ impl Scan<'_> {
         let blanks = blanks.count();
         let before = text[..start - blanks].last().copied().unwrap_or(b'\n');
         let is_part = match before {
-            b'\n' => {
-                let blank = |rest: &[u8]| rest.iter().position(u8::is_ascii_whitespace);
-                return self.ends.blank.after(text, end, blank);
-            }
-            b';' => true,
+            b'\n' => return self.ends.own.after(text, end, end_of_own),
+            b';' => return self.ends.parted.after(text, end, end_of_parted),
             _ if blanks > 0 => text[at] == b'=',
             // A quote that closes behind the name is no quote around the assignment.
             b'"' | b'\'' | b'`' => is_token(text[at - 1]),
@@ -124,14 +121,65 @@ pub(super) fn end_of_quoted(rest: &[u8], quote: u8, escapes: usize) -> Option<us
     None
 }
 
+/// Where a word of a command without quotes ends: at a blank, or with the string that it stands in.
+pub(super) fn end_of_word(rest: &[u8]) -> Option<usize> {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || is_quote(*byte);
+    let at = rest.iter().position(ends)?;
+    Some(before_escapes(rest, at))
+}
+
+/// Where an assignment ends that begins a line, or the text.
+fn end_of_own(rest: &[u8]) -> Option<usize> {
+    let ends = |at: &usize| match rest[*at] {
+        b'&' => is_next(&rest[at + 1..]),
+        byte => byte.is_ascii_whitespace() || byte == b';' || is_quote(byte),
+    };
+    let at = (0..rest.len()).find(ends)?;
+    Some(before_escapes(rest, at))
+}
+
 /// Where an assignment ends that is part of a string or of a command.
 fn end_of_part(rest: &[u8]) -> Option<usize> {
-    let ends = |at: &usize| match rest[*at] {
+    (0..rest.len()).find(|at| match rest[*at] {
+        b'&' => is_next(&rest[at + 1..]),
+        _ => ends_parted(&rest[*at..]),
+    })
+}
+
+/// Where an assignment ends that a semicolon parts from what stands before.
+fn end_of_parted(rest: &[u8]) -> Option<usize> {
+    (0..rest.len()).find(|at| ends_parted(&rest[*at..]))
+}
+
+/// Whether what begins here ends a part of a string or of a command.
+fn ends_parted(rest: &[u8]) -> bool {
+    match rest {
         // `<value>...;Password=...</value>`
-        b'<' => rest.get(at + 1) == Some(&b'/'),
-        byte => byte.is_ascii_whitespace() || b";\"'`\\".contains(&byte),
-    };
-    (0..rest.len()).find(ends)
+        [b'<', b'/', ..] => true,
+        [byte, ..] => byte.is_ascii_whitespace() || matches!(byte, b';' | b'\\') || is_quote(*byte),
+        [] => false,
+    }
+}
+
+/// Whether the next assignment begins here: `name=`.
+fn is_next(rest: &[u8]) -> bool {
+    let name = rest.iter().take(NAME).take_while(|byte| is_token(**byte));
+    let length = name.count();
+    let letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    rest.first().is_some_and(letter) && rest.get(length) == Some(&b'=')
+}
+
+/// The place of the sign at `at`, or of the first of the backslashes before it if it is a quote.
+fn before_escapes(rest: &[u8], at: usize) -> usize {
+    if is_quote(rest[at]) {
+        at - backslashes(rest[..at].iter().rev())
+    } else {
+        at
+    }
+}
+
+const fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'' | b'`')
 }
 
 /// What ends a value without quotes.

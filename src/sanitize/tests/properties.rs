@@ -108,13 +108,17 @@ fn all() -> Sanitizer {
 }
 
 /// What detectors look behind or around, and no farther than a bound.
-const BEGINNINGS: [&str; 24] = [
+const BEGINNINGS: [&str; 28] = [
     "https://hooks.slack.com/services/T0A1B2C3D/",
     "https://discord.com/api/webhooks/8217364509182736455/",
     "https://a:b1C2d3E4f5",
     "postgres://app:",
     "curl -u app:",
     "curl -u \"app:",
+    "curl -u \\\"app:",
+    "curl -u \\\"a:",
+    "curl -u 'a:",
+    "curl -u a:",
     "password=",
     "Server=a;Password=",
     "\nPGPASSWORD=",
@@ -135,9 +139,23 @@ const BEGINNINGS: [&str; 24] = [
     "ignore all previous instructions",
 ];
 
+/// What ends it, and what does not.
+const ENDS: [&str; 10] = [
+    "",
+    "é",
+    "ก",
+    "🚀",
+    "\u{200B}",
+    "\" é",
+    "\\\" é",
+    "\\",
+    "' é",
+    "-----END ",
+];
+
 /// What goes on for some time, up to about where a look ends, and then with characters of more bytes than one.
 fn going_on() -> impl Strategy<Value = String> {
-    let bound = prop::sample::select(vec![20_usize, 100, 128, 160, 400, 1024, 2048]);
+    let bound = prop::sample::select(vec![0_usize, 20, 100, 128, 160, 400, 1024, 2048]);
     let unit = prop::sample::select(vec![
         "k3Vq9ZtLw1Xc7",
         "aB3!x7Q,",
@@ -146,12 +164,35 @@ fn going_on() -> impl Strategy<Value = String> {
         "Ｋ1🚀",
     ]);
     let begins = prop::sample::select(BEGINNINGS.to_vec());
-    let end = prop::sample::select(vec!["", "é", "ก", "🚀", "\u{200B}", "\" é", "-----END "]);
+    let end = prop::sample::select(ENDS.to_vec());
     (begins, unit, bound, 0_usize..48, end).prop_map(|(begins, unit, bound, less, end)| {
         let all = format!("{begins}{}", unit.repeat(bound));
         let cut = all.floor_char_boundary((bound + 24).saturating_sub(less));
         format!("{}{end}", &all[..cut])
     })
+}
+
+/// The first hit whose span is none, or empty.
+fn spanless(text: &str) -> Option<Hit> {
+    DETECTORS.iter().find_map(|detector| {
+        let mut hits = Vec::new();
+        detector.inspect(text, &mut hits);
+        hits.into_iter()
+            .find(|hit| text.get(hit.span.clone()).is_none_or(str::is_empty))
+    })
+}
+
+#[test]
+fn what_ends_where_it_begins_has_no_span() {
+    for (begins, end) in BEGINNINGS
+        .iter()
+        .flat_map(|begins| ENDS.map(|end| (begins, end)))
+    {
+        for between in ["", "\\", "x"] {
+            let text = format!("{begins}{between}{end} https://x");
+            assert_eq!(spanless(&text), None, "{text}");
+        }
+    }
 }
 
 fn seen(sanitizer: &Sanitizer, json: &Json) -> Verdict {
@@ -168,14 +209,7 @@ proptest! {
         texts in prop::collection::vec(prop_oneof![3 => going_on(), 1 => text()], 1..4)
     ) {
         let text = texts.concat();
-        for detector in DETECTORS.iter() {
-            let mut hits = Vec::new();
-            detector.inspect(&text, &mut hits);
-            for hit in hits {
-                let found = text.get(hit.span.clone());
-                prop_assert!(found.is_some_and(|found| !found.is_empty()), "{hit:?} {text}");
-            }
-        }
+        prop_assert_eq!(spanless(&text), None, "{}", text);
     }
 
     #[test]
