@@ -362,7 +362,10 @@ impl Governor {
         if let Err(early) = &looked {
             let (own, early) = (Arc::clone(self), early.clone());
             // Somebody else may be reading by now.
-            let noted = to_the_end("policy", move || Ok(own.ended_early(early)));
+            let noted = to_the_end("policy", move || {
+                own.ended_early(early);
+                Ok(())
+            });
             drop(noted.await);
         }
         looked

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::Principal;
@@ -205,6 +205,12 @@ impl Identity {
     pub fn is_proof_of(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let anonymous = |of: &Self| of.kind == IdentityKind::Anonymous;
         Arc::ptr_eq(self, other) || anonymous(self) && anonymous(other)
+    }
+
+    /// Whether both came with the same token, even where what it proves was found out anew.
+    pub fn came_with_the_token_of(&self, other: &Self) -> bool {
+        let tokens = self.assertion.as_ref().zip(other.assertion.as_ref());
+        tokens.is_some_and(|(own, other)| own.0.expose_secret() == other.0.expose_secret())
     }
 
     /// Whoever comes in where no authentication is configured.

@@ -10,11 +10,13 @@ use std::{
     time::Duration,
 };
 
+use aws_lc_rs::digest::{Digest, SHA256, digest};
 use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
 use http::HeaderValue;
+use secrecy::ExposeSecret;
 use tokio::time::Instant;
 
 use super::CredentialError;
@@ -75,7 +77,7 @@ struct Held {
     under_way: Option<Shared<Asking>>,
     failed: Option<(CredentialError, Instant)>,
     /// What was asked with last; nobody's proof where it is the gateway's own token.
-    proof: Option<Weak<Identity>>,
+    proof: Option<Proof>,
     /// The proofs that were refused last, and until when that is the answer to them.
     refused: VecDeque<Refused>,
     distrust_until: Option<Instant>,
@@ -84,7 +86,7 @@ struct Held {
 /// A proof that was refused.
 #[derive(Debug)]
 struct Refused {
-    proof: Option<Weak<Identity>>,
+    proof: Option<Proof>,
     error: CredentialError,
     until: Instant,
 }
@@ -101,7 +103,7 @@ impl Slot {
         ask: impl Fn() -> Asking,
         tasks: &Tasks,
     ) -> Result<Token, CredentialError> {
-        let proof = proof.map(Arc::downgrade);
+        let proof = proof.map(Proof::of);
         let begin = |held: &mut Held| {
             held.proof.clone_from(&proof);
             self.begin(held, ask(), tasks)
@@ -186,12 +188,12 @@ impl Slot {
 
 impl Held {
     /// Whether this was asked with last.
-    fn is_asked_with(&self, proof: Option<&Weak<Identity>>) -> bool {
+    fn is_asked_with(&self, proof: Option<&Proof>) -> bool {
         are_one(self.proof.as_ref(), proof)
     }
 
     /// What went wrong a moment ago and is the answer to who comes with this.
-    fn failure(&self, proof: Option<&Weak<Identity>>, now: Instant) -> Option<CredentialError> {
+    fn failure(&self, proof: Option<&Proof>, now: Instant) -> Option<CredentialError> {
         let failed = self.failed.as_ref().filter(|(_, until)| now < *until);
         let refused = || {
             let theirs = |it: &&Refused| now < it.until && are_one(it.proof.as_ref(), proof);
@@ -217,11 +219,40 @@ impl Held {
     }
 }
 
-fn are_one(one: Option<&Weak<Identity>>, other: Option<&Weak<Identity>>) -> bool {
+fn are_one(one: Option<&Proof>, other: Option<&Proof>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => one.ptr_eq(other),
+        (Some(one), Some(other)) => one.is(other),
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// What somebody came with. The token itself is not kept.
+#[derive(Debug, Clone)]
+struct Proof {
+    identity: Weak<Identity>,
+    /// Of the token. Who is not remembered by what it proved comes with the same one as somebody new.
+    digest: Option<Digest>,
+}
+
+impl Proof {
+    fn of(identity: &Arc<Identity>) -> Self {
+        let token = identity.assertion.as_ref();
+        Self {
+            identity: Arc::downgrade(identity),
+            digest: token.map(|token| digest(&SHA256, token.0.expose_secret().as_bytes())),
+        }
+    }
+
+    fn digest_bytes(&self) -> Option<&[u8]> {
+        self.digest.as_ref().map(AsRef::as_ref)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.identity.ptr_eq(&other.identity)
+            || self
+                .digest_bytes()
+                .is_some_and(|own| Some(own) == other.digest_bytes())
     }
 }
 

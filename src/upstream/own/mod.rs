@@ -229,7 +229,7 @@ impl Kept {
             let same = |last: &&Read| last.mark == read.mark && !read.refused.is_empty();
             let before = last.as_ref().filter(same);
             for refused in before.iter().flat_map(|last| &last.refused) {
-                let known = read.refused.iter().any(|it| it.is_proof_of(refused));
+                let known = read.refused.iter().any(|it| are_one(it, refused));
                 if !known && read.refused.len() < REFUSED {
                     read.refused.push(Arc::clone(refused));
                 }
@@ -261,12 +261,16 @@ impl Kept {
     /// Whether who was refused then came with another proof than they come with now.
     fn refused_another(&self, read: &Read) -> bool {
         let now = self.identity.load();
-        !read.refused.is_empty() && !read.refused.iter().any(|refused| refused.is_proof_of(&now))
+        !read.refused.is_empty() && !read.refused.iter().any(|refused| are_one(refused, &now))
     }
 
     fn is_held(&self) -> bool {
         Arc::strong_count(&self.held) > 1
     }
+}
+
+fn are_one(proof: &Arc<Identity>, other: &Arc<Identity>) -> bool {
+    proof.is_proof_of(other) || proof.came_with_the_token_of(other)
 }
 
 #[cfg(test)]
