@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use crate::harness::{Client, Gateway, Pairing, Play, Revision, Upstream, member, members, tool};
 
 /// Nothing is looked for in content.
-pub(crate) const UNSEEN: &str = "sanitize: { classes: { hidden_unicode: off, terminal_control: off, own_credential: off, secret: off, weak_secret: off, personal_checked: off, active_content: off, injection: off, media: off } }";
+pub(crate) const UNSEEN: &str = "sanitize: { classes: { hidden_unicode: off, terminal_control: off, own_credential: off, secret: off, weak_secret: off, personal_checked: off, active_content: off, injection: off, media: off, elicitation: off } }";
 
 /// Random payloads of each property on each pairing.
 const CASES: u32 = 48;
