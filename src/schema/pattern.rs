@@ -324,7 +324,13 @@ fn hex(chars: &mut Chars<'_>, digits: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{
+            STEPS, Verdict,
+            tests::{json, schema},
+        },
+        *,
+    };
 
     fn compile(pattern: &str) -> Option<Arc<Pattern>> {
         Budget::default().compile(pattern)
@@ -535,5 +541,17 @@ mod tests {
         ] {
             assert!(compile(pattern).is_none(), "{pattern}");
         }
+    }
+
+    #[test]
+    fn many_long_texts_may_be_held_to_a_length_that_a_pattern_says() {
+        let of = schema(
+            r#"{"items":{"properties":{"a":{"pattern":"^.{1,500}$"},"b":{"pattern":"^.{1,500}$"}}}}"#,
+        );
+        assert_eq!(of.gap(), None);
+        let text = "é".repeat(500);
+        let items = vec![format!(r#"{{"a":"{text}","b":"{text}"}}"#); 100];
+        let value = json(&format!("[{}]", items.join(",")));
+        assert_eq!(of.check(value.root(), STEPS), Verdict::Fits);
     }
 }
