@@ -92,8 +92,8 @@ struct Refused {
 }
 
 impl Slot {
-    /// A token that is good; asked for with `ask`, on the strength of `proof`, where there is none. What is asked for belongs to `tasks` and is finished
-    /// also when nobody waits any more.
+    /// A token that is good; asked for with `ask`, on the strength of `proof`, where there is none. What is asked for belongs to
+    /// `tasks` and is finished also when nobody waits any more.
     ///
     /// # Errors
     /// Why there is none; right away while a failure is remembered.
@@ -103,6 +103,11 @@ impl Slot {
         ask: impl Fn() -> Asking,
         tasks: &Tasks,
     ) -> Result<Token, CredentialError> {
+        // A call that finds a good token looks no further.
+        let fresh = self.held().fresh(Instant::now());
+        if let Some(token) = fresh {
+            return Ok(token);
+        }
         let proof = proof.map(Proof::of);
         let begin = |held: &mut Held| {
             held.proof.clone_from(&proof);
@@ -187,6 +192,13 @@ impl Slot {
 }
 
 impl Held {
+    /// The token, unless it is due to be renewed.
+    fn fresh(&self, now: Instant) -> Option<Token> {
+        self.token
+            .clone()
+            .filter(|token| now < token.renew_at.min(token.good_until))
+    }
+
     /// Whether this was asked with last.
     fn is_asked_with(&self, proof: Option<&Proof>) -> bool {
         are_one(self.proof.as_ref(), proof)
@@ -231,7 +243,7 @@ fn are_one(one: Option<&Proof>, other: Option<&Proof>) -> bool {
 #[derive(Debug, Clone)]
 struct Proof {
     identity: Weak<Identity>,
-    /// Of the token. Who is not remembered by what it proved comes with the same one as somebody new.
+    /// Of the token, SHA-256: where what a token proves is found out anew for each request, it is another identity each time.
     digest: Option<Digest>,
 }
 
@@ -244,15 +256,10 @@ impl Proof {
         }
     }
 
-    fn digest_bytes(&self) -> Option<&[u8]> {
-        self.digest.as_ref().map(AsRef::as_ref)
-    }
-
     fn is(&self, other: &Self) -> bool {
+        let digests = self.digest.as_ref().zip(other.digest.as_ref());
         self.identity.ptr_eq(&other.identity)
-            || self
-                .digest_bytes()
-                .is_some_and(|own| Some(own) == other.digest_bytes())
+            || digests.is_some_and(|(own, other)| own.as_ref() == other.as_ref())
     }
 }
 
@@ -264,7 +271,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::call::{IdentityKind, Principal};
+    use crate::call::{Assertion, IdentityKind, Principal};
 
     /// Counts how often it is asked; each answer is another token with this life, after a second.
     #[derive(Clone)]
@@ -370,7 +377,7 @@ mod tests {
                 Err(CredentialError::SubjectRefused("invalid_grant"))
             })
         };
-        let proof = || {
+        let proof = |token: &str| {
             Some(Arc::new(Identity {
                 principal: Principal::new("ana"),
                 kind: IdentityKind::User,
@@ -384,10 +391,10 @@ mod tests {
                 until: None,
                 revoked: Default::default(),
                 key: None,
-                assertion: None,
+                assertion: Some(Assertion(token.into())),
             }))
         };
-        let [old, new] = [proof(), proof()];
+        let [old, new] = [proof("old"), proof("new")];
         // While it is being asked with the old one, and right after.
         let both = tokio::join!(
             slot.token(old.as_ref(), refuse, &tasks),
@@ -400,8 +407,14 @@ mod tests {
             assert!(slot.token(new.as_ref(), ask, &tasks).await.is_err());
             assert!(slot.token(old.as_ref(), ask, &tasks).await.is_err());
         }
+        // What the token proves may have been found out anew.
+        assert!(
+            slot.token(proof("old").as_ref(), ask, &tasks)
+                .await
+                .is_err()
+        );
         assert_eq!(issuer.asked(), 0);
-        let third = proof();
+        let third = proof("third");
         assert!(slot.token(third.as_ref(), ask, &tasks).await.is_ok());
         assert_eq!(issuer.asked(), 1);
     }

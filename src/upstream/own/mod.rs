@@ -277,11 +277,15 @@ fn are_one(proof: &Arc<Identity>, other: &Arc<Identity>) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        call::{IdentityKind, Principal},
+        call::{Assertion, IdentityKind, Principal},
         upstream::bell::Spacing,
     };
 
     fn somebody(name: &str) -> Arc<Identity> {
+        with_token(name, None)
+    }
+
+    fn with_token(name: &str, token: Option<&str>) -> Arc<Identity> {
         Arc::new(Identity {
             principal: Principal::new(name),
             kind: IdentityKind::User,
@@ -295,7 +299,7 @@ mod tests {
             until: None,
             revoked: Default::default(),
             key: None,
-            assertion: None,
+            assertion: token.map(|token| Assertion(token.into())),
         })
     }
 
@@ -356,7 +360,8 @@ mod tests {
     async fn who_was_refused_and_comes_with_another_token_is_read_for_again_and_waited_for() {
         let own = Own::of(3);
         let claim = |who: &Arc<Identity>| own.claim(who, 0, &Desk::default(), |_| {});
-        let (old, new) = (somebody("ana"), somebody("ana"));
+        let token = |token| with_token("ana", Some(token));
+        let (old, new) = (token("old"), token("new"));
         let refused = |who: &Arc<Identity>| Read {
             mark: 0,
             refused: vec![Arc::clone(who)],
@@ -368,8 +373,9 @@ mod tests {
             let rung = futures_util::FutureExt::now_or_never(claim.kept.bell.rung(&spacing));
             rung.is_some()
         };
-        // With the same token there is nothing to wait for.
+        // With the same token there is nothing to wait for, also where what it proves was found out anew.
         assert!(claim(&old).is_settled() && !rings(&first));
+        assert!(claim(&token("old")).is_settled() && !rings(&first));
         let second = claim(&new);
         assert!(!second.is_settled() && rings(&second));
         // A reading that began with the old one.
