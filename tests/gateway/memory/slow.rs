@@ -134,8 +134,16 @@ async fn rel_3_an_answer_that_is_read_slowly_is_cut_off_where_memory_is_short_an
         }
         assert!(read < BIG / 2, "it is read slowly: {read}");
         assert_eq!(bounds().await, [] as [String; 0]);
-        // Another fills the budget up.
-        let other = async { begin().await.rest().await };
+        // Another fills the budget up, and reads on when there is room again.
+        let other = async {
+            let mut reader = begin().await;
+            let first = reader.piece().await.unwrap();
+            eventually("one of them is cut off", async || {
+                (bounds().await == ["memory"]).then_some(())
+            })
+            .await;
+            first + reader.rest().await
+        };
         let slowly = async {
             while let Some(piece) = slow.piece().await {
                 read += piece;
