@@ -53,6 +53,8 @@
 pub mod glob;
 pub mod json;
 pub mod jsonrpc;
+#[cfg(test)]
+mod logged;
 pub mod memory;
 pub mod protocol;
 

@@ -81,7 +81,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::heard::Heard;
+    use crate::logged::Logged;
 
     #[test]
     fn an_end_is_told_of_once_a_day_from_two_weeks_before_on_and_once_when_it_is_there() {
@@ -91,37 +91,32 @@ mod tests {
             not_after: day(20_100).as_secs(),
         };
         let mut one = Watched::new(("listen.tls.cert".to_owned(), outline));
-        let lines = Heard::default();
-        let writer = lines.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
-        let subscriber = subscriber.with_ansi(false);
+        let logged = Logged::new();
         let mut told = Vec::new();
-        tracing::subscriber::with_default(subscriber.finish(), || {
-            let from = SystemTime::UNIX_EPOCH + day(20_100 - 16);
-            let hour = Duration::from_secs(3_600);
-            for hours in 0..18 * 24 {
-                let before = lines.text().len();
-                one.look(from + hour * hours);
-                let said = lines.text().split_off(before);
-                assert!(
-                    said.is_empty() || said.contains("listen.tls.cert"),
-                    "{said}"
-                );
-                if said.contains("WARN") {
-                    told.push(("soon", hours));
-                } else if said.contains("ERROR") {
-                    told.push(("ended", hours));
-                }
+        let from = SystemTime::UNIX_EPOCH + day(20_100 - 16);
+        let hour = Duration::from_secs(3_600);
+        for hours in 0..18 * 24 {
+            let before = logged.text().len();
+            one.look(from + hour * hours);
+            let said = logged.text().split_off(before);
+            assert!(
+                said.is_empty() || said.contains("listen.tls.cert"),
+                "{said}"
+            );
+            if said.contains("WARN") {
+                told.push(("soon", hours));
+            } else if said.contains("ERROR") {
+                told.push(("ended", hours));
             }
-        });
+        }
         // The first hour in which fewer than 14 days are left, and the first after the end.
         let daily = (0..14).map(|days| ("soon", 2 * 24 + 1 + days * 24));
         let expected: Vec<_> = daily.chain([("ended", 16 * 24 + 1)]).collect();
         assert_eq!(told, expected);
         assert!(
-            lines.text().contains("ended=\"2025-01-12\""),
+            logged.text().contains("ended=\"2025-01-12\""),
             "{}",
-            lines.text()
+            logged.text()
         );
     }
 }

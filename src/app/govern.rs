@@ -476,7 +476,7 @@ mod tests {
     use crate::{
         catalog::rules::CatalogRules,
         events::{Bounds, Hub},
-        telemetry::heard::Heard,
+        logged::Logged,
     };
 
     const GOOD: &str = "permit(principal, action, resource);";
@@ -571,18 +571,14 @@ mod tests {
         let write = |text: &str| fs::write(directory.path().join("main.cedar"), text).unwrap();
         write(GOOD);
         let governor = governor(directory.path());
-        let lines = Heard::default();
-        let writer = lines.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
-        tracing::subscriber::with_default(subscriber.finish(), || {
-            governor.reload().unwrap();
-            write("permit(principal");
-            governor.reload().unwrap_err();
-            write(GOOD);
-            governor.reload().unwrap();
-            governor.reload().unwrap();
-        });
-        let text = lines.text();
+        let logged = Logged::new();
+        governor.reload().unwrap();
+        write("permit(principal");
+        governor.reload().unwrap_err();
+        write(GOOD);
+        governor.reload().unwrap();
+        governor.reload().unwrap();
+        let text = logged.text();
         assert_eq!(text.matches("stay in force").count(), 1, "{text}");
         assert_eq!(text.matches("policies are mended").count(), 1, "{text}");
     }

@@ -60,33 +60,28 @@ mod tests {
     use crate::{
         findings::Findings,
         json::Json,
+        logged::Logged,
         pins::{Offered, PinsSpec, Tells},
         protocol::{UpstreamId, meta, methods::ListKind},
-        telemetry::heard::Heard,
     };
 
     #[test]
     fn what_was_only_counted_is_told_at_the_end_and_no_command_is_named_that_does_not_know_of_it() {
         let directory = tempfile::tempdir().unwrap();
         for kept in [None, Some(directory.path().join("pins"))] {
-            let lines = Heard::default();
-            let writer = lines.clone();
-            let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
-            let subscriber = subscriber.with_ansi(false);
-            tracing::subscriber::with_default(subscriber.finish(), || {
-                let spec = PinsSpec {
-                    directory: kept.clone(),
-                    ..PinsSpec::default()
-                };
-                let ledger = Ledger::open(&spec, Findings::new()).unwrap();
-                offer(&ledger, 1);
-                offer(&ledger, 150);
-                ledger.keep(|_| {});
-                assert_eq!(lines.text().matches("told one by one").count(), 0);
-                ledger.end();
-                ledger.end();
-            });
-            let text = lines.text();
+            let logged = Logged::new();
+            let spec = PinsSpec {
+                directory: kept.clone(),
+                ..PinsSpec::default()
+            };
+            let ledger = Ledger::open(&spec, Findings::new()).unwrap();
+            offer(&ledger, 1);
+            offer(&ledger, 150);
+            ledger.keep(|_| {});
+            assert_eq!(logged.text().matches("told one by one").count(), 0);
+            ledger.end();
+            ledger.end();
+            let text = logged.text();
             let rest: Vec<_> = text
                 .lines()
                 .filter(|line| line.contains("told one by one"))
@@ -108,11 +103,7 @@ mod tests {
         let ledger = Ledger::open(&spec, Findings::new()).unwrap();
         offer(&ledger, 1);
         std::fs::remove_dir_all(&pins).unwrap();
-        let lines = Heard::default();
-        let writer = lines.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
-        let subscriber = subscriber.with_ansi(false).finish();
-        let _told = tracing::subscriber::set_default(subscriber);
+        let logged = Logged::new();
         let look = async || {
             tokio::time::advance(LOOK).await;
             ledger.keep(|_| {});
@@ -120,7 +111,7 @@ mod tests {
         for _ in 0..400 {
             look().await;
         }
-        let text = lines.text();
+        let text = logged.text();
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains("pins are not kept"), "{text}");
         // It waits for the end of its pause, and no longer.
@@ -131,7 +122,7 @@ mod tests {
             looks += 1;
         }
         assert!((2..=120).contains(&looks), "{looks}");
-        assert!(lines.text().contains("pins are kept again"));
+        assert!(logged.text().contains("pins are kept again"));
     }
 
     /// Offers as many tools.

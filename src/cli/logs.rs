@@ -143,8 +143,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        logged::Lines,
         spans::{About, Spans},
-        telemetry::heard::Heard,
     };
 
     /// SECURITY AUD-8
@@ -153,7 +153,7 @@ mod tests {
         const PLANTED: &str = "planted-in-a-line-0a1b2c";
         WITHHELD.hold([PLANTED]);
         for json in [true, false] {
-            let lines = Heard::default();
+            let lines = Lines::new();
             let writer = lines.clone();
             let make = move || Without(writer.clone());
             let layer = layer().with_writer(make);
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_service_says_nothing_of_the_machinery_of_telemetry_but_what_is_wrong() {
-        let lines = Heard::default();
+        let lines = Lines::new();
         let writer = lines.clone();
         let filter = EnvFilter::builder().parse(SERVICE).unwrap();
         let layer = layer().with_writer(move || writer.clone());
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_names_the_span_that_it_was_written_in() {
-        let lines = Heard::default();
+        let lines = Lines::new();
         let writer = lines.clone();
         let json = layer()
             .json()

@@ -11,8 +11,6 @@
 //! less than 250,000 series in all.
 //! Deliberately absent: the instruments (`metrics`), the spans (`spans`), and the listener that serves the text.
 
-#[cfg(test)]
-pub(crate) mod heard;
 mod otlp;
 pub mod spec;
 

@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use crate::{
         fetch::Address,
+        logged::Logged,
         telemetry::{
-            heard::Heard,
             otlp::Senders,
             spec::{OtlpSpec, Protocol},
         },
@@ -165,17 +165,12 @@ mod tests {
             sample: 1.0,
         });
         let Senders { metrics, spans } = senders.unwrap();
-        let lines = Heard::default();
-        let writer = lines.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
-        let subscriber = subscriber.with_ansi(false).finish();
-        tracing::subscriber::with_default(subscriber, || {
-            for _ in 0..3 {
-                spans.news.tell(None);
-                metrics.news.tell(Some("HTTP 404".to_owned()));
-            }
-        });
-        let text = lines.text();
+        let logged = Logged::new();
+        for _ in 0..3 {
+            spans.news.tell(None);
+            metrics.news.tell(Some("HTTP 404".to_owned()));
+        }
+        let text = logged.text();
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains(r#"signal="metrics""#), "{text}");
     }

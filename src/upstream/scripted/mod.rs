@@ -1,6 +1,5 @@
 //! A transport that plays a script: for tests of everything that stands on transports.
 
-mod logged;
 mod stock;
 
 use std::{
@@ -29,7 +28,6 @@ use crate::{
     jsonrpc::{Frame, Message, decode},
 };
 
-pub(super) use logged::Logged;
 pub(super) use stock::{
     a_call, a_caller, a_pipe, a_route, a_tool_call, an_address, discovery, greeting, last, note,
     terms,

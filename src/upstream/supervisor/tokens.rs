@@ -13,11 +13,12 @@ use crate::{
         spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec::Discovered},
     },
     fetch::{Address, Fetcher},
+    logged::Logged,
     tasks::Tasks,
     upstream::{
         State,
         credentials::{Credentials, Loan},
-        scripted::{Logged, Play, Sent, an_address, terms},
+        scripted::{Play, Sent, an_address, terms},
         spec::{
             ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
             UpstreamSpec,

@@ -6,11 +6,12 @@ use super::*;
 use crate::{
     events::{Bounds, Hub, Listener, News},
     json::Limits,
+    logged::Logged,
     protocol::{Era, UpstreamId, names::Scope},
     tasks::Tasks,
     upstream::{
         line::Wire,
-        scripted::{Logged, Play, Scripted, Sent, a_pipe, note},
+        scripted::{Play, Scripted, Sent, a_pipe, note},
         terms::Terms,
     },
 };

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     jsonrpc::{Notification, Request, Response},
+    logged::Logged,
     memory,
-    upstream::scripted::Logged,
 };
 
 /// SECURITY EGR-11: nobody waits for an answer that came in a batch which cannot be read.
