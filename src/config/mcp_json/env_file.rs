@@ -8,7 +8,7 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::servers::{Mode, Server, Translation};
+use super::translation::{Mode, Server, Translation};
 use crate::config::{
     loaded::SET,
     problem::Place,

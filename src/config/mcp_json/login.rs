@@ -1,6 +1,6 @@
 //! How people log in to a server with a client that was registered by hand: `auth` of Cursor.
 
-use super::servers::{Server, Translation};
+use super::translation::{Server, Translation};
 use crate::config::tree::{Entry, Node, Value};
 
 impl Translation<'_> {

@@ -9,6 +9,7 @@ mod login;
 mod places;
 mod servers;
 mod text;
+mod translation;
 mod write;
 
 #[cfg(test)]
@@ -26,7 +27,7 @@ use super::{
     tree::{Node, Origin},
     yaml,
 };
-use servers::{Mode, Translation};
+use translation::{Mode, Translation};
 
 /// What an import gives.
 #[derive(Debug, Clone)]

@@ -2,40 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::servers::{Mode, Server, Translation};
 use crate::config::{
     Vars,
-    reference::{directory_of, identity, resolved},
-    tree::{Entry, Node},
+    reference::{directory_of, identity},
+    tree::Node,
 };
-
-impl Translation<'_> {
-    /// Counted from where its program would count it from.
-    pub(super) fn cwd(&mut self, entry: &Entry, server: &Server<'_>) -> Entry {
-        let mut node = self.node(&entry.node, server);
-        if let Some(text) = node.as_text() {
-            // What a variable stands for later need not be known yet.
-            let known = resolved(text, &directory_of(server.file), self.vars);
-            let directory = &server.workspace;
-            if known.is_none() && text.starts_with("${") && self.mode == Mode::Import {
-                self.notes.push(format!(
-                    "`{}.cwd` counts from {} here: write `{text}` alone where that is an absolute path",
-                    server.name,
-                    directory.display()
-                ));
-            }
-            let stands = known.as_ref().map_or(text, |known| known.as_str());
-            if Path::new(stands).is_relative() {
-                let directory = directory.join(text).display().to_string();
-                node = Node::text(node.place, directory);
-            }
-        }
-        Entry {
-            node,
-            ..entry.clone()
-        }
-    }
-}
 
 /// The folder that `${workspaceFolder}` means: where the file's own dot folder lies, else where the file lies.
 pub(super) fn workspace_of(path: &Path) -> PathBuf {
