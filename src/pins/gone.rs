@@ -11,7 +11,7 @@ use std::{
 use super::{
     alike::{Effort, Outline},
     known::Known,
-    record::{Key, Pin},
+    pin::{Key, Pin},
 };
 use crate::protocol::definition;
 

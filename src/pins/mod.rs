@@ -13,6 +13,7 @@ mod alike;
 mod diff;
 mod gone;
 mod known;
+mod pin;
 mod record;
 mod store;
 #[cfg(test)]
@@ -36,7 +37,8 @@ use crate::{
 };
 
 pub use diff::{Difference, PLACES, differences};
-pub use record::{Pin, Record, State};
+pub use pin::{Pin, State};
+pub use record::Record;
 pub use store::{Locked, Store, StoreError};
 
 use known::Known;

@@ -21,7 +21,8 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::{
     known::Known,
-    record::{INSTRUCTIONS, Key, PINS, Pin, Record},
+    pin::{Key, Pin},
+    record::{INSTRUCTIONS, PINS, Record},
 };
 use crate::{
     json::{Json, Kind, Limits, Node},
