@@ -388,7 +388,7 @@ impl Wording for Words {
             _ => Fate::Keep,
         };
         let about = match task.root().member(meta::META) {
-            Some(about) => {
+            Some(about) if about.kind() == Kind::Object => {
                 let mut edits = Edits::new();
                 let json = task.slice(about);
                 let kept = |key: &str, _: Node<'_>| {
@@ -401,7 +401,7 @@ impl Wording for Words {
                 edits.members(json.root(), kept, &own_meta());
                 json.splice(&edits)
             }
-            None => Json::literal(OWN_META),
+            _ => Json::literal(OWN_META),
         };
         let more = [
             ("resultType", Json::literal("\"task\"")),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::{Json, Node, Span, push_string};
+use super::{Json, Kind, Node, Span, push_string};
 
 /// Replacements of spans of one value; an insertion replaces an empty span.
 ///
@@ -60,6 +60,10 @@ impl Edits {
         mut fate: impl FnMut(&str, Node<'_>) -> Fate,
         more: &[(&str, Json)],
     ) {
+        debug_assert!(
+            more.is_empty() || object.kind() == Kind::Object,
+            "members are added to objects alone"
+        );
         let open = object.span().start + 1;
         let mut kept_end: Option<usize> = None; // one past the last member that stays
         let mut gap: Option<usize> = None; // where the removal that is still open began

@@ -118,10 +118,12 @@ pub fn crossing(object: &Json) -> Json {
     object.splice(&edits)
 }
 
-/// Adds `own` to the `_meta` of a result of our own making, and makes one if there is none. Nothing is cut.
+/// Adds `own` to the `_meta` of a result, and makes one if there is none, or what stands there is no object: some servers
+/// write `null`, some an empty array. Nothing else is cut.
 pub fn stamp(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
     match object.member(META) {
-        Some(meta) => edits.members(meta, |_, _| Fate::Keep, own),
+        Some(meta) if meta.kind() == Kind::Object => edits.members(meta, |_, _| Fate::Keep, own),
+        Some(other) => edits.replace(other, object_of(own)),
         None => edits.members(object, |_, _| Fate::Keep, &[(META, object_of(own))]),
     }
 }
@@ -185,6 +187,22 @@ mod tests {
             let mut edits = Edits::new();
             rewrite(&mut edits, json.root(), own);
             assert_eq!(json.splice(&edits).as_str(), want);
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_meta_and_is_none_gives_way() {
+        let own = [("k", Json::literal("1"))];
+        for other in ["null", "[]", "[1]", r#""x""#, "7"] {
+            for (text, want) in [
+                (r#"{"a":1,"_meta":OTHER}"#, r#"{"a":1,"_meta":{"k":1}}"#),
+                (r#"{"_meta":OTHER,"a":1}"#, r#"{"_meta":{"k":1},"a":1}"#),
+            ] {
+                let json = Json::composed(text.replace("OTHER", other).into());
+                let mut edits = Edits::new();
+                stamp(&mut edits, json.root(), &own);
+                assert_eq!(json.splice(&edits).as_str(), want);
+            }
         }
     }
 }

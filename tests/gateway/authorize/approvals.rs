@@ -84,6 +84,22 @@ pairings! {
 }
 
 pairings! {
+    /// PRODUCT 9, PROTOCOL A7
+    async fn an_approval_is_named_also_where_a_server_writes_something_else_for_meta(pair: Pairing) {
+        for other in ["null", "[]", "7"] {
+            let notes = risky(pair.upstream).on("tools/call", move |_| {
+                Play::Result(format!(r#"{{"content":[{{"type":"text","text":"x"}}],"_meta":{other}}}"#))
+            });
+            let gateway = governed(&notes, CAREFUL).await;
+            let client = gateway.client_as("ana", pair.client, FORMS).await;
+            let talk = client.call("notes_risky", "{}").answering(yes).await;
+            let reference = &talk.answer.value()["_meta"]["dev.usher/approval"]["ref"];
+            assert_eq!(reference.as_str().map(str::len), Some(32), "{other}");
+        }
+    }
+}
+
+pairings! {
     /// PRODUCT 9
     async fn whoever_declines_cancels_or_says_no_has_not_agreed(pair: Pairing) {
         let notes = risky(pair.upstream);

@@ -57,6 +57,26 @@ pairings! {
     }
 }
 
+/// Some servers write `null` for what is not there, and some an empty array for an empty object.
+const NO_META: [&str; 5] = ["null", "[]", "[1]", r#""x""#, "7"];
+
+pairings! {
+    /// PROTOCOL A7
+    async fn what_is_told_in_meta_is_told_also_where_a_server_writes_something_else_there(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("t")]);
+        let (_gateway, client) = before(pair, &notes).await;
+        let content = format!(r#""content":[{{"type":"text","text":"{SECRET}"}}]"#);
+        for other in NO_META {
+            for members in [format!(r#"{content},"_meta":{other}"#), format!(r#""_meta":{other},{content}"#)] {
+                notes.now_on("tools/call", result(&format!("{{{members}}}")));
+                let value = client.call("notes_t", "{}").await.value();
+                assert_eq!(value["content"][0]["text"], GONE, "{members}");
+                assert_eq!(value["_meta"]["dev.usher/content"][0]["rule"], "project", "{members}");
+            }
+        }
+    }
+}
+
 pairings! {
     async fn what_must_not_leave_is_not_sent_and_the_model_is_told(pair: Pairing) {
         let notes = pair.upstream().tools([tool("t")]).prompts(&["p"]);

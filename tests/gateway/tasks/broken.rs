@@ -80,6 +80,24 @@ async fn a_task_just_made_asks_for_nothing_and_brings_nothing() {
     }
 }
 
+/// PROTOCOL A7: a client that cannot read the answer would never learn of a task that runs.
+#[tokio::test]
+async fn a_task_is_told_also_where_a_server_writes_something_else_for_meta() {
+    for other in ["null", "[]", "7"] {
+        let notes = modern();
+        notes.now_on("tools/call", move |_| {
+            Play::Raw(format!(
+                r#"{{"jsonrpc":"2.0","id":$id,"result":{{"resultType":"task","taskId":"local-7","status":"working","createdAt":"c","lastUpdatedAt":"l","ttlMs":null,"_meta":{other}}}}}"#
+            ))
+        });
+        let (_gateway, client) = alone(&notes, Revision::V2026_07_28, EXTENSION).await;
+        let made = client.call("notes_slow", "{}").await.value();
+        assert_eq!(made["status"], "working", "{other}");
+        let server = &made["_meta"]["io.modelcontextprotocol/serverInfo"];
+        assert!(server.is_object(), "{other}: {made}");
+    }
+}
+
 /// SECURITY 4
 #[tokio::test]
 async fn a_task_that_cannot_be_named_is_told_as_what_breaks_the_protocol() {
