@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::{App, UpstreamStatus},
-    audit::sinks::Stream,
+    audit::{log::Streamed, sinks::Stream},
     call::Identity,
     config::Plan,
     json::{Json, Node},
@@ -195,11 +195,12 @@ async fn build_and_tell(plan: Plan, telemetry: Option<Telemetry>) -> Result<(App
 
 /// Builds the gateway of a plan; if that fails, the reason has been told.
 async fn build(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), Ended> {
-    if let Some(audit) = &mut plan.audit
-        && audit.sinks.lines.is_some()
-    {
+    if let Some(audit) = &mut plan.audit {
         // On stdout is the answer.
-        audit.sinks.lines = Some(Stream::Stderr);
+        audit.sinks.lines = audit.sinks.lines.map(|_| Stream::Stderr);
+        if !audit.storage.keeps_files() {
+            audit.storage = Arc::new(Streamed::Stderr);
+        }
     }
     let tasks = Tasks::new();
     match App::observed(plan, telemetry, tasks.child()).await {

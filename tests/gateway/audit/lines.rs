@@ -8,7 +8,9 @@ use tokio::{
 };
 use usher::audit::{chain::Line, key::VerifyingKey, verify::verify};
 
-use crate::harness::{Client, Revision, Upstream, eventually, parse, tool};
+use crate::harness::{
+    Client, PATIENCE, Piped, Revision, Upstream, eventually, parse, tool, within,
+};
 
 #[tokio::test]
 async fn without_files_records_go_to_stdout_chained_and_signed_and_nothing_is_written() {
@@ -90,4 +92,36 @@ async fn without_files_records_go_to_stdout_chained_and_signed_and_nothing_is_wr
     .unwrap();
     assert_eq!(report.faults, []);
     assert_eq!(report.records, all.lines().count() as u64);
+}
+
+/// What is on stdout is the answer, and on a pipe the protocol.
+#[tokio::test]
+async fn where_stdout_is_taken_records_go_to_stderr() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let place = notes.place();
+    let configuration = format!(
+        "audit: {{ files: false, sinks: {{ stdout: true }} }}\nupstreams: {{ notes: {{ {place} }} }}\n"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    std::fs::write(&file, &configuration).unwrap();
+    let call = Command::new(env!("CARGO_BIN_EXE_usher"))
+        .args(["call", "notes_t", "--json", "-c"])
+        .arg(&file)
+        .env("XDG_STATE_HOME", directory.path().join("state"))
+        .kill_on_drop(true)
+        .output();
+    let call = within(PATIENCE, "the call ends", call).await.unwrap();
+    assert!(call.status.success(), "{call:?}");
+    let answer = parse(str::from_utf8(&call.stdout).unwrap());
+    assert_eq!(answer["content"][0]["text"], "called t");
+    let told = String::from_utf8(call.stderr).unwrap();
+    assert!(told.contains(r#""stage":"outcome""#), "{told}");
+
+    let mut piped = Piped::start(&configuration).await;
+    let discover = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    piped.say(discover).await;
+    let lines = piped.rest().await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(parse(&lines[0])["id"], 1);
 }
