@@ -88,6 +88,7 @@ impl Io {
     /// After bytes were admitted: notes the phase, and acts on a fault.
     fn settle(&mut self) {
         let Some(framing) = &self.framing else { return };
+        self.watch.read_heads(framing.heads());
         match framing.fault() {
             Some(Fault::Head(violation)) => {
                 self.watch.refuse(framing.heads(), violation);

@@ -56,6 +56,29 @@ async fn what_follows_a_request_and_is_none_takes_no_time_from_it() {
     assert_eq!(raw.rest().await, "");
 }
 
+/// SECURITY HTTP-10: nobody reads it meanwhile, so it is not its client who is slow.
+#[tokio::test]
+async fn a_request_that_is_not_read_to_its_end_takes_nothing_from_the_one_before_it() {
+    let large = call(&"x".repeat(100_000));
+    for part in [10, 50_000] {
+        let edge = Edge::with(|spec| {
+            spec.bounds.headers = Duration::from_millis(200);
+            spec.bounds.body = Duration::from_millis(200);
+        });
+        let mut raw = edge.connect().await;
+        raw.send(format!("{HANG}{}", &large[..part])).await;
+        until(&edge.site.begun).await;
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        edge.site.release.add_permits(1);
+        assert_eq!(raw.answer().await.body, "released", "{part}");
+        raw.send(&large[part..]).await;
+        assert_eq!(raw.answer().await.status, 200, "{part}");
+        // Then it is its turn, and its client may be slow.
+        raw.send(&large[..part]).await;
+        assert!(!raw.rest().await.contains("HTTP/1.1 200"), "{part}");
+    }
+}
+
 #[tokio::test]
 async fn connections_are_spread_over_the_lanes_and_stay_on_them() {
     let edge = Edge::start();

@@ -56,7 +56,7 @@ pub(super) struct Watch {
     began: Instant,
     limits: Limits,
     phase: AtomicU8,
-    /// When the phase began, or when the last answer ended if that was later and nothing was being read.
+    /// When the phase began, or when the last answer ended if that was later and nothing of that request was being read.
     since: AtomicU64,
     /// Requests whose answer has not ended.
     in_flight: AtomicU32,
@@ -68,6 +68,8 @@ pub(super) struct Watch {
     memory: &'static Memory,
     /// Requests handed to the service so far.
     calls: AtomicU32,
+    /// Requests of HTTP/1 whose heads were read so far.
+    heads: AtomicU32,
     /// Which request of the connection broke the rules, counted from one, times 256, plus the violation.
     refused: AtomicU64,
     /// Frames of HTTP/2 that carried nothing, less what others made good.
@@ -142,6 +144,7 @@ impl Watch {
             large: AtomicU64::new(0),
             memory: memory::process(),
             calls: AtomicU32::new(0),
+            heads: AtomicU32::new(0),
             refused: AtomicU64::new(0),
             idle_frames: AtomicU32::new(0),
             flooded: AtomicBool::new(false),
@@ -160,6 +163,21 @@ impl Watch {
         }
         self.phase.store(phase as u8, Relaxed);
         self.since.store(self.now(), Relaxed);
+    }
+
+    /// So many heads of requests were read so far.
+    pub(super) fn read_heads(&self, heads: u32) {
+        self.heads.store(heads, Relaxed);
+    }
+
+    /// Whether what is being read is a request that the service does not have. While another one runs nobody reads on, so it
+    /// is not its client who is slow.
+    fn reads_ahead(&self) -> bool {
+        match self.phase() {
+            Phase::Head => true,
+            Phase::Body => self.heads.load(Relaxed) != self.calls.load(Relaxed),
+            Phase::Idle | Phase::Closing => false,
+        }
     }
 
     /// The socket takes no bytes.
@@ -312,6 +330,7 @@ impl Watch {
             .flatten()
             .min_by_key(|(at, _)| *at);
         let phase = match self.phase() {
+            Phase::Head | Phase::Body if runs && self.reads_ahead() => None,
             Phase::Head => Some((since + self.limits.headers, Bound::HeadersTime)),
             Phase::Body => Some((since + self.limits.body, Bound::BodyTime)),
             Phase::Closing | Phase::Idle if runs => None,
@@ -450,9 +469,9 @@ impl Drop for Flight {
         {
             *place = None;
         }
-        match self.watch.phase() {
-            Phase::Idle | Phase::Closing => self.watch.since.store(self.watch.now(), Relaxed),
-            Phase::Head | Phase::Body => {}
+        let watch = &self.watch;
+        if matches!(watch.phase(), Phase::Idle | Phase::Closing) || watch.reads_ahead() {
+            watch.since.store(watch.now(), Relaxed);
         }
         // Whoever sees that nothing runs sees since when.
         self.watch.in_flight.fetch_sub(1, Release);

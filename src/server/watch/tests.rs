@@ -186,3 +186,25 @@ async fn each_state_has_its_deadline_and_a_running_request_none() {
     watch.enter(Phase::Head);
     assert_eq!(watch.due(), Some(Due::Cut(after(32), Bound::WriteStall)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_waits_behind_another_has_its_deadline_when_it_is_its_turn() {
+    let watch = Watch::new(&ServerBounds::default());
+    watch.read_heads(1);
+    watch.enter(Phase::Body);
+    watch.call().unwrap();
+    let flight = watch.take_off();
+    let body = |since: u64| Some(Due::Cut(after(since + 30) + BODY_GRACE, Bound::BodyTime));
+    assert_eq!(watch.due(), body(0), "its own body is awaited");
+    watch.enter(Phase::Head);
+    assert_eq!(watch.due(), None, "a head behind it");
+    watch.read_heads(2);
+    watch.enter(Phase::Body);
+    assert_eq!(watch.due(), None, "a body behind it");
+    advance(Duration::from_secs(100)).await;
+    drop(flight);
+    assert_eq!(watch.due(), body(100));
+    watch.call().unwrap();
+    let _flight = watch.take_off();
+    assert_eq!(watch.due(), body(100));
+}
