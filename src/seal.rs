@@ -62,6 +62,8 @@ pub struct Sealer {
     /// Tells secrets apart: what another one has sealed is refused before it is decrypted. Derived; tells nothing of the secret.
     key_id: [u8; KEY_ID],
     keys: [RandomizedNonceKey; Purpose::ALL.len()],
+    /// Of secrets that this one took the place of: they open and seal nothing.
+    former: Vec<Self>,
 }
 
 const VERSION: u8 = 1;
@@ -75,7 +77,15 @@ impl Sealer {
         Self {
             key_id: derive(secret, b"usher key id v1"),
             keys: Purpose::ALL.map(|purpose| key(secret, purpose)),
+            former: Vec::new(),
         }
+    }
+
+    /// The same, which also opens what these sealed: secrets can be replaced while what was sealed is still out (SECURITY 10).
+    #[must_use]
+    pub fn after(mut self, former: impl IntoIterator<Item = Self>) -> Self {
+        self.former.extend(former);
+        self
     }
 
     /// A sealer with a secret of its own, whose seals end with the process.
@@ -115,12 +125,12 @@ impl Sealer {
     ) -> Result<Vec<u8>, SealError> {
         let mut bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| SealError)?;
         let (head, body) = bytes.split_at_mut_checked(HEAD).ok_or(SealError)?;
-        if head[0] != VERSION || head[1..=KEY_ID] != self.key_id {
-            return Err(SealError);
-        }
+        let mut sealers = std::iter::once(self).chain(&self.former);
+        let by = sealers.find(|sealer| sealer.key_id == head[1..=KEY_ID]);
+        let by = by.filter(|_| head[0] == VERSION).ok_or(SealError)?;
         let nonce = Nonce::try_assume_unique_for_key(&head[1 + KEY_ID..]).map_err(|_| SealError)?;
-        let plain = self.keys[purpose as usize]
-            .open_in_place(nonce, Aad::from(self.bound(purpose, binding)), body)
+        let plain = by.keys[purpose as usize]
+            .open_in_place(nonce, Aad::from(by.bound(purpose, binding)), body)
             .map_err(|_| SealError)?;
         Ok(plain.to_vec())
     }
@@ -226,6 +236,26 @@ mod tests {
             sealer
                 .open(Purpose::Cursor, &BINDING, &format!("{sealed}="))
                 .is_err()
+        );
+    }
+
+    /// SECURITY 10
+    #[test]
+    fn what_a_former_secret_sealed_opens_and_what_is_sealed_now_is_the_new_ones() {
+        let (old, new) = (|| Sealer::new(b"old"), || Sealer::new(b"new"));
+        let both = new().after([old()]);
+        let open = |sealer: &Sealer, text: &str| sealer.open(Purpose::Resume, &BINDING, text);
+        let sealed = old().seal(Purpose::Resume, &BINDING, b"here");
+        assert_eq!(open(&both, &sealed).unwrap(), b"here");
+        let anew = both.seal(Purpose::Resume, &BINDING, b"here");
+        assert_eq!(open(&new(), &anew).unwrap(), b"here");
+        assert!(open(&old(), &anew).is_err());
+        assert!(
+            open(
+                &both,
+                &Sealer::new(b"other").seal(Purpose::Resume, &BINDING, b"")
+            )
+            .is_err()
         );
     }
 

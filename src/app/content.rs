@@ -27,7 +27,7 @@ pub(super) fn sanitizer(plan: &Plan, findings: Findings) -> Arc<Sanitizer> {
 /// Every credential that stands in a plan, but for private keys: none of them is for anybody to see.
 pub fn credentials(plan: &Plan) -> Vec<&str> {
     let mut values: Vec<&SecretString> = Vec::new();
-    values.extend(&plan.state_key);
+    values.extend(&plan.state_keys);
     values.extend(&plan.confided);
     if let Some(admin) = &plan.admin {
         values.extend([&admin.token, &admin.auditor_token].into_iter().flatten());

@@ -226,10 +226,10 @@ impl App {
         });
         let closing = CancellationToken::new();
         let connections = connections(&plan, &tasks)?;
-        let sealer = plan.state_key.as_ref();
-        let sealer = sealer.map_or_else(Sealer::ephemeral, |key| {
-            Sealer::new(key.expose_secret().as_bytes())
-        });
+        let sealers = plan.state_keys.iter();
+        let mut sealers = sealers.map(|key| Sealer::new(key.expose_secret().as_bytes()));
+        let sealer = sealers.next().unwrap_or_else(Sealer::ephemeral);
+        let sealer = sealer.after(sealers);
         let fleet = start_upstreams(&plan, &world, connections.as_ref(), &tasks);
         let feed = Feed::new();
         let parts = stack::Parts {
@@ -391,7 +391,7 @@ impl App {
             else {
                 break;
             };
-            if let Ok(array) = Json::parse(page.items, &Limits::LIST) {
+            if let Ok(array) = Json::parse(page.items, &Limits::KNOWN) {
                 items.extend(array.root().elements().map(|node| array.slice(node)));
             }
             next = page.next;
@@ -447,7 +447,7 @@ impl App {
                     .await
             }
         };
-        match decode(Bytes::from(segments.concat()), &Limits::LIST) {
+        match decode(Bytes::from(segments.concat()), &Limits::KNOWN) {
             Ok(Message::One(Frame::Response(response))) => response.body,
             _ => Err(RpcError::new(codes::INTERNAL_ERROR, "no answer")),
         }

@@ -32,7 +32,7 @@ pub struct Loaded {
 impl Loaded {
     pub(super) fn of(tree: &Node) -> Self {
         Self {
-            json: shown(tree, false),
+            json: shown(tree, &mut Vec::new(), false),
             in_clear: in_clear(tree),
             held: held(tree),
         }
@@ -237,25 +237,29 @@ fn limited(json: &Json, limits: Option<&Json>) -> Json {
     json.splice(&edits)
 }
 
-/// `hidden`: what is written here is not shown either.
-fn shown(node: &Node, hidden: bool) -> Json {
+/// A value, `at` this path. `hidden`: what is written here is not shown either.
+fn shown<'t>(node: &'t Node, at: &mut Vec<&'t str>, hidden: bool) -> Json {
     match &node.value {
         Value::Scalar(scalar) => self::scalar(scalar, hidden),
         Value::List(items) => {
-            let items: Vec<Json> = items.iter().map(|item| shown(item, hidden)).collect();
+            let items: Vec<Json> = items.iter().map(|item| shown(item, at, hidden)).collect();
             Json::array(&items)
         }
         Value::Map(entries) => {
-            let member = |entry: &Entry| {
-                // Nobody has to call the environment of a program a secret.
-                let hidden = hidden || matches!(entry.key.as_str(), "env" | "headers");
-                let shown = match entry.key.as_str() {
-                    "command" => command(&entry.node),
-                    _ => shown(&entry.node, hidden),
+            let mut member = |entry: &'t Entry| {
+                at.push(&entry.key);
+                let shown = match at[..] {
+                    ["upstreams", _, "command"] => command(&entry.node),
+                    // Nobody has to call the environment of a program a secret.
+                    ["upstreams", _, "env" | "headers"]
+                    | ["telemetry", "headers"]
+                    | ["audit", "sinks", "otlp_headers"] => shown(&entry.node, at, true),
+                    _ => shown(&entry.node, at, hidden),
                 };
+                at.pop();
                 (Json::string(&entry.key), shown)
             };
-            let members: Vec<_> = entries.iter().map(member).collect();
+            let members: Vec<_> = entries.iter().map(&mut member).collect();
             object(&members)
         }
     }
@@ -267,7 +271,7 @@ fn command(node: &Node) -> Json {
     let words = node.items().iter().map(|word| {
         let secret = written_out(word).is_some_and(|text| secrets::is_told_in(before, text));
         before = word.as_text().unwrap_or_default();
-        shown(word, secret)
+        shown(word, &mut Vec::new(), secret)
     });
     let words: Vec<Json> = words.collect();
     Json::array(&words)

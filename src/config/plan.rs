@@ -41,9 +41,9 @@ pub struct Plan {
     pub catalog: CatalogRules,
     /// Where the policies are. `None`: with `auth` nobody may use anything, without it everybody everything (SECURITY 9).
     pub policy: Option<PolicyPlan>,
-    /// Secret that cursors are sealed with, at least 32 bytes; every replica needs the same one. `None`: one made at
-    /// start, so that cursors end with the process.
-    pub state_key: Option<SecretString>,
+    /// Secrets of at least 32 bytes: the first seals cursors and what else clients bring back, each of them opens it. Every
+    /// replica needs the same. None: one made at start, so that what is sealed ends with the process.
+    pub state_keys: Vec<SecretString>,
     /// Values that servers are confided and that no name tells: what an `auth` holds, and what of the environment of a program
     /// is a secret by its name, its look, or its being a reference to what not any text may hold.
     pub confided: Vec<SecretString>,

@@ -363,10 +363,18 @@ pairings! {
         let (names, next) = page(&client, Some(&cursor)).await;
         assert_eq!((names[0].as_str(), names.len()), ("notes_t010", 10));
         assert!(next.is_some());
-        for key in ["another key, also of more than thirty-two bytes", ""] {
+        const NEW: &str = "another key, also of more than thirty-two bytes";
+        for key in [NEW, ""] {
             let other = keyed(key).start().await;
             refuses(&pair.client(&other).await, "tools/list", &cursor).await;
         }
+        // SECURITY 10: and the replacement of that key, where the old one is still named.
+        let third = keyed(NEW).key(KEY).start().await;
+        let (names, next) = page(&pair.client(&third).await, Some(&cursor)).await;
+        assert_eq!(names[0], "notes_t010");
+        let fourth = keyed(NEW).start().await;
+        let (names, _) = page(&pair.client(&fourth).await, next.as_deref()).await;
+        assert_eq!(names[0], "notes_t020");
     }
 }
 

@@ -1,9 +1,8 @@
 //! Upstreams that people log in to: how, where what they are given is kept, and where browsers come.
 
 use http::{Uri, header::AUTHORIZATION};
-use secrecy::ExposeSecret;
 
-use super::{Check, MIN_KEY_BYTES, is_loopback, pem};
+use super::{Check, is_loopback, pem};
 use crate::{
     config::{
         raw::{Auth, AuthorizationCode, Connections, Registering, Sharing, Transport, Upstream},
@@ -255,21 +254,12 @@ fn store(check: &mut Check<'_>, store: Option<String>, keys: Vec<Secret>) -> Opt
     if directory.is_empty() {
         check.wrong(&["connections", "store"], "not a directory", "");
     }
-    for (index, key) in keys.iter().enumerate() {
-        let index = index.to_string();
-        let path = ["connections", "keys", &index];
-        check.secret(&path);
-        if key.0.expose_secret().len() < MIN_KEY_BYTES {
-            check.wrong(
-                &path,
-                format!("a key of fewer than {MIN_KEY_BYTES} bytes"),
-                "`openssl rand -hex 32` makes a good one",
-            );
-        }
-    }
+    let keys = keys.into_iter().enumerate();
+    let keys =
+        keys.map(|(index, key)| check.key(&["connections", "keys", &index.to_string()], key));
     Some(StoreSpec {
+        keys: keys.collect(),
         directory: check.beside(&["connections", "store"], &directory),
-        keys: keys.into_iter().map(|key| key.0).collect(),
     })
 }
 

@@ -24,13 +24,15 @@ mod validate;
 
 use std::{fmt, time::Duration};
 
+use secrecy::{ExposeSecret as _, SecretString};
+
 pub(super) use upstream::is_loopback;
 
 use super::{
     Plan, Vars,
     loaded::Loaded,
     problem::Findings,
-    raw::{ListenTls, Raw},
+    raw::{ListenTls, Raw, State},
     secrets,
     tree::{Node, Origin, Scalar, written},
     typed,
@@ -123,7 +125,7 @@ fn checked(mut tree: Node, findings: &mut Findings, places: Option<Vars<'_>>) ->
         upstreams,
         catalog,
         policy: policy::policy(&mut check, raw.policy),
-        state_key: check.state_key(raw.state.key),
+        state_keys: check.state_keys(raw.state),
         sessions: limits::sessions(&mut check, &raw.bounds.sessions, &listens),
         limits,
         listens,
@@ -146,7 +148,7 @@ struct Check<'f> {
     struck: Vec<Vec<String>>,
     findings: &'f mut Findings,
     /// See [`Plan::confided`].
-    confided: Vec<secrecy::SecretString>,
+    confided: Vec<SecretString>,
 }
 
 impl Check<'_> {
@@ -283,19 +285,33 @@ impl Check<'_> {
         default
     }
 
-    fn state_key(&mut self, key: Option<Secret>) -> Option<secrecy::SecretString> {
-        use secrecy::ExposeSecret;
-        let path = ["state", "key"];
-        let key = key?.0;
-        self.secret(&path);
-        if key.expose_secret().len() < MIN_KEY_BYTES {
+    fn state_keys(&mut self, state: State) -> Vec<SecretString> {
+        if state.key.is_none() && !state.former_keys.is_empty() {
+            self.missing(
+                &["state", "key"],
+                "former keys, and none that is used now",
+                "give the new one as `key`; `openssl rand -hex 32` makes a good one",
+            );
+        }
+        let key = state.key.map(|key| self.key(&["state", "key"], key));
+        let mut keys: Vec<_> = key.into_iter().collect();
+        for (index, key) in state.former_keys.into_iter().enumerate() {
+            keys.push(self.key(&["state", "former_keys", &index.to_string()], key));
+        }
+        keys
+    }
+
+    /// A key that something is sealed with.
+    fn key(&mut self, path: &[&str], key: Secret) -> SecretString {
+        self.secret(path);
+        if key.0.expose_secret().len() < MIN_KEY_BYTES {
             self.wrong(
-                &path,
+                path,
                 format!("a key of fewer than {MIN_KEY_BYTES} bytes"),
                 "`openssl rand -hex 32` makes a good one",
             );
         }
-        Some(key)
+        key.0
     }
 }
 

@@ -349,6 +349,8 @@ pub(super) struct State {
     pub(super) dir: Option<String>,
     /// What cursors are sealed with, at least 32 bytes and the same for every replica. Default: made at start.
     pub(super) key: Option<Secret>,
+    /// Keys that `key` took the place of: what they sealed still opens. Default: none.
+    pub(super) former_keys: Vec<Secret>,
 }
 
 /// Where state is kept.

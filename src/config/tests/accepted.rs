@@ -113,7 +113,7 @@ fn an_empty_file_is_every_default() {
     assert_eq!(plan.catalog.names.max, 64);
     assert_eq!(plan.catalog.pages.items, 500);
     assert_eq!(plan.listen.bounds.body_bytes, 16 << 20);
-    assert!(plan.upstreams.is_empty() && plan.state_key.is_none());
+    assert!(plan.upstreams.is_empty() && plan.state_keys.is_empty());
 }
 
 #[test]

@@ -148,6 +148,30 @@ fn what_is_called_a_secret_in_an_address_is_shown_to_nobody_and_may_not_come_bac
     assert!(!drawn.contains("77665544"), "{drawn}");
 }
 
+/// A key is what it is by its place: somebody may call a server or a tool like one.
+#[test]
+fn what_is_shown_goes_by_its_place_and_not_by_its_name() {
+    let plan = Files::with(
+        "upstreams:\n\
+         \x20 command: { command: [run, --fast], env: { MODE: quiet } }\n\
+         \x20 env: { url: \"https://a.example/mcp\", headers: { x-team: red }, \
+         tools: { describe: { command: Runs it., headers: Shows them. } } }\n\
+         telemetry: { otlp: \"http://127.0.0.1:4318\", headers: { x-team: red } }\n\
+         audit: { sinks: { otlp: \"http://127.0.0.1:4318\", otlp_headers: { x-team: red } } }\n",
+    )
+    .plan();
+    let shown = plan.loaded.json().as_str();
+    for there in [
+        r#""command":{"command":["run","--fast"],"env":{"MODE":"(set)"}}"#,
+        r#""url":"https://a.example/mcp","headers":{"x-team":"(set)"}"#,
+        r#""describe":{"command":"Runs it.","headers":"Shows them."}"#,
+        r#""otlp_headers":{"x-team":"(set)"}"#,
+    ] {
+        assert!(shown.contains(there), "{there} in {shown}");
+    }
+    assert!(!shown.contains("red"), "{shown}");
+}
+
 #[test]
 fn a_resolved_secret_is_in_no_message_even_where_it_is_wrong() {
     let files = Files::with(
@@ -182,7 +206,7 @@ fn a_plan_shows_no_secret() {
     );
     files.add("key", &"t0ken-marker-9f".repeat(3));
     let plan = files.plan();
-    assert!(plan.state_key.is_some());
+    assert_eq!(plan.state_keys.len(), 1);
     assert!(!format!("{plan:?}").contains("marker"));
 }
 
@@ -238,6 +262,11 @@ fn a_short_state_key_is_refused() {
             .message
             .contains("fewer than 32 bytes")
     );
+    let former = Files::with("state: { former_keys: [\"${file:key}\"] }\n");
+    former.add("key", &"t0ken-marker-9f".repeat(3));
+    let problems = former.rejected().problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].path, "state.key");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) struct GatewayBuilder {
     toolsets: String,
     settings: String,
     poll: Option<Duration>,
-    key: Option<String>,
+    keys: Vec<String>,
     unsettled: bool,
     auth: Option<AuthSpec>,
     tls: Option<TlsServerSpec>,
@@ -79,9 +79,9 @@ impl GatewayBuilder {
         self
     }
 
-    /// Seals cursors with this: a secret, which may not stand in a configuration.
+    /// Seals cursors with this: a secret, which may not stand in a configuration. Given again, those are former ones.
     pub(crate) fn key(mut self, key: &str) -> Self {
-        self.key = Some(key.to_owned());
+        self.keys.push(key.to_owned());
         self
     }
 
@@ -206,7 +206,7 @@ impl GatewayBuilder {
                 .iter_mut()
                 .for_each(|upstream| upstream.poll = poll);
         }
-        plan.state_key = self.key.map(Into::into);
+        plan.state_keys = self.keys.into_iter().map(Into::into).collect();
         plan.auth = self.auth;
         plan.listen.tls = self.tls;
         plan.admin = self.admin;
