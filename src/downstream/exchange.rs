@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
@@ -283,9 +283,9 @@ impl Running {
         self.exchange.flight.as_ref().map(Flight::session)
     }
 
-    /// From now on it ends with the proof of this identity.
-    pub(super) fn proved_by(&mut self, identity: &Arc<Identity>) {
-        self.lapse = proof::lapse(identity);
+    /// From now on it ends with the proof of this identity, which is at `end`.
+    pub(super) fn proved_by(&mut self, identity: &Arc<Identity>, end: Option<SystemTime>) {
+        self.lapse = proof::lapse(identity, end);
     }
 
     /// The end, or `None` for an event, which is kept for the stream that must follow.

@@ -23,7 +23,12 @@ mod two_endpoints;
 mod wants;
 mod watched_tasks;
 
-use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
@@ -182,10 +187,10 @@ impl Answer {
         }
     }
 
-    /// The same, but a stream ends with the proof of whoever it is for (SECURITY AUTHN-5).
-    fn proved_by(mut self, identity: &Arc<Identity>) -> Self {
+    /// The same, but a stream ends with the proof of whoever it is for, which is at `end` (SECURITY AUTHN-5).
+    fn proved_by(mut self, identity: &Arc<Identity>, end: Option<SystemTime>) -> Self {
         if let Self::Stream(running) = &mut self {
-            running.proved_by(identity);
+            running.proved_by(identity, end);
         }
         self
     }
@@ -240,7 +245,9 @@ impl Next<'_> {
         let answer = match self {
             Self::Told(answer) => answer,
             Self::Running(running, identity) => {
-                let answer = running.answer().await.proved_by(&identity);
+                // What was asked for before the end does not go on beyond it because its first word took long.
+                let end = proof::end(&identity);
+                let answer = running.answer().await.proved_by(&identity, end);
                 door.note(Sender::at(address).by(&identity), answer.refused());
                 return answer;
             }

@@ -29,21 +29,28 @@ pub(super) enum Lapse {
     Revoked,
 }
 
-/// Ready when the proof of this identity counts no more; `None` for whom nobody asked.
-pub(super) fn lapse(identity: &Arc<Identity>) -> Option<BoxFuture<'static, Lapse>> {
+/// When a stream of this identity ends that is asked for now, however long it takes to begin; `None` where its proof has no end.
+pub(super) fn end(identity: &Identity) -> Option<SystemTime> {
+    let until = identity.until?;
+    Some(until.of_a_stream(SystemTime::now()))
+}
+
+/// Ready when the proof of this identity counts no more, which is at `end` if nothing comes before; `None` for whom nobody asked.
+pub(super) fn lapse(
+    identity: &Arc<Identity>,
+    end: Option<SystemTime>,
+) -> Option<BoxFuture<'static, Lapse>> {
     if identity.kind == IdentityKind::Anonymous {
         return None;
     }
     let identity = identity.clone();
     let lapse = async move {
         let revoked = identity.revoked.cancelled();
-        let Some(until) = identity.until else {
+        let Some(end) = end else {
             revoked.await;
             return Lapse::Revoked;
         };
-        let now = SystemTime::now();
-        let end = until.of_a_stream(now);
-        let left = end.duration_since(now).unwrap_or_default();
+        let left = end.duration_since(SystemTime::now()).unwrap_or_default();
         tokio::select! {
             biased;
             () = revoked => Lapse::Revoked,
@@ -99,7 +106,7 @@ pub(super) fn while_proved<S>(
 where
     S: Stream<Item = Bytes> + Send + 'static,
 {
-    let Some(lapse) = lapse(identity) else {
+    let Some(lapse) = lapse(identity, end(identity)) else {
         return Either::Left(events);
     };
     let state = (events.boxed(), Some(lapse));
@@ -175,7 +182,8 @@ mod tests {
         let lasts = async |past| {
             let ended = SystemTime::now().checked_sub(Duration::from_secs(past));
             let begun = tokio::time::Instant::now();
-            let why = lapse(&identity(ended)).unwrap().await;
+            let identity = identity(ended);
+            let why = lapse(&identity, end(&identity)).unwrap().await;
             assert_eq!(why, Lapse::Expired);
             (begun.elapsed() + Duration::from_millis(500)).as_secs()
         };
@@ -187,6 +195,6 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_the_end_of_a_proof_that_was_never_asked_for() {
-        assert!(lapse(&Identity::anonymous()).is_none());
+        assert!(lapse(&Identity::anonymous(), None).is_none());
     }
 }

@@ -45,7 +45,7 @@ pub(in crate::config) struct Issuer {
     /// Which claims say what.
     pub(in crate::config) claims: Claims,
     /// How often its keys are read, 10s to 50s, or sooner where they say so (`max-age`, at least 10s): a key that is removed ends
-    /// its streams within a minute. Default: 45s.
+    /// its streams within a minute. A `jwks_file` is looked at every five seconds all the same. Default: 45s.
     pub(in crate::config) refresh: Option<Time>,
     /// How long its keys serve while they cannot be read; then requests are answered 503. Default: 1h.
     pub(in crate::config) lifetime: Option<Time>,

@@ -74,6 +74,28 @@ async fn authn_5_a_listen_and_a_long_call_end_with_their_token_and_are_told_so()
     drop(call);
 }
 
+/// SECURITY AUTHN-5: the tolerance is for who comes late, not for whose stream begins late.
+#[tokio::test]
+async fn authn_5_a_call_that_says_nothing_until_its_token_is_over_ends_no_later_for_that() {
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("t")])
+        .on("tools/call", |_| {
+            Play::live(|turn: Turn| async move {
+                std::future::pending::<()>().await;
+                drop(turn);
+            })
+        });
+    let authority = Authority::start().await;
+    let gateway = before(&notes, &authority, |_| {}).await;
+    // The stream begins after ten seconds.
+    let until = now() + 8;
+    let token = authority.token_until("ana", until, "");
+    let client = with(&gateway, Revision::V2026_07_28, &token).await;
+    let answer = client.call("notes_t", "{}").await;
+    assert_eq!(answer.refusal(), (-31008, "token_expired".to_owned()));
+    in_time(until);
+}
+
 // SECURITY AUTHN-5, 6
 #[tokio::test]
 async fn authn_5_a_stream_of_a_token_that_is_late_by_a_clock_ends_when_the_token_counts_no_more() {
