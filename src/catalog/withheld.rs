@@ -1,7 +1,8 @@
 //! What is known and not offered: definitions that nobody approved (SECURITY CAT-2).
 //!
-//! Guarantees: what is withheld is in no list and leads nowhere, and keeps its outward name, so that nobody takes that over; a
-//! URI of which it takes too long to tell whether a withheld template fits it counts as withheld.
+//! Guarantees: what is withheld is in no list and leads nowhere, whatever name or selection would lead there, and keeps its outward
+//! name, so that nobody takes that over; a URI of which it takes too long to tell whether a withheld template fits it counts as
+//! withheld.
 //! Deliberately absent: what is withheld, which `pins` says.
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
@@ -85,13 +86,7 @@ impl Catalog {
                         template.matches(outward, &mut steps) != Some(false)
                     }))
         };
-        let kinds: &[ListKind] = match kind {
-            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
-                &[ListKind::Resources, ListKind::Skills, ListKind::Templates]
-            }
-            ListKind::Tools => &[ListKind::Tools],
-            ListKind::Prompts => &[ListKind::Prompts],
-        };
+        let kinds = alike(kind);
         // What is listed is not withheld, whatever template it fits too.
         if kinds.iter().any(|kind| view.listed(*kind, name).is_some()) {
             return None;
@@ -110,6 +105,35 @@ impl Catalog {
         None
     }
 
+    /// What is withheld where this way ends. One item may be reached by several names and past a selection: the page of an app by
+    /// what its server calls it or by its tool, anything in a namespace by its spelling.
+    pub fn withheld_at(&self, kind: ListKind, route: &Route) -> Option<Held<'_>> {
+        if !self.withholds_some {
+            return None;
+        }
+        let part = self
+            .parts
+            .iter()
+            .find(|part| *part.id() == route.upstream)?;
+        let kinds = alike(kind);
+        let is_it = |item: &&Arc<Item>| item.route.local == route.local;
+        let withheld = || kinds.iter().flat_map(|kind| &part.withheld[*kind as usize]);
+        let mut kept = kinds.iter().flat_map(|kind| &part.kept[*kind as usize]);
+        // What is approved is not withheld, whatever template it fits too.
+        if withheld().next().is_none() || kept.any(|item| is_it(&item)) {
+            return None;
+        }
+        let outward = part.namespace.outward_uri(&route.local);
+        let outward = outward.as_deref().unwrap_or(&route.local);
+        let mut steps = MATCH_STEPS;
+        let fits = |item: &&Arc<Item>| {
+            let template = item.template.as_ref();
+            template.is_some_and(|it| it.matches(outward, &mut steps) != Some(false))
+        };
+        let item = withheld().find(is_it).or_else(|| withheld().find(fits))?;
+        Some(Held { item })
+    }
+
     /// What may be an expansion of this upstream's templates, which are known in their outward form; `None` for what is spelled
     /// as another's.
     fn outward<'a>(&self, part: &Part, own: bool, uri: &'a str) -> Option<Cow<'a, str>> {
@@ -120,5 +144,16 @@ impl Catalog {
         let named = self.named(uri);
         let is_its = named.is_none_or(|prefix| prefix == part.namespace.prefix());
         is_its.then_some(Cow::Borrowed(uri))
+    }
+}
+
+/// The kinds whose items may be asked for as one of this kind.
+const fn alike(kind: ListKind) -> &'static [ListKind] {
+    match kind {
+        ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+            &[ListKind::Resources, ListKind::Skills, ListKind::Templates]
+        }
+        ListKind::Tools => &[ListKind::Tools],
+        ListKind::Prompts => &[ListKind::Prompts],
     }
 }

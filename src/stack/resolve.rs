@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Error, Gate, Missing, Parts, Upstreams, authorize, handles::Handles};
 use crate::{
     call::{CompletionRef, Filter, Op},
-    catalog::Offered,
+    catalog::{Held, Offered},
     metrics::{Bound, reached},
     protocol::methods::ListKind,
     stage::{Pinned, Routed, Target, Watchable},
@@ -88,13 +88,30 @@ impl Resolve {
         Some(FromUpstream { upstream, error }.into())
     }
 
-    /// Where a call leads.
+    /// Where a call leads, unless that is withheld (SECURITY CAT-2).
     fn find(&self, call: &Pinned) -> Result<Target, Error> {
         let catalog = &call.snapshot().catalog;
-        let scope = &call.call().scope;
-        if catalog.withholds_some() {
-            approved(call)?;
+        let about = about(call.op()).filter(|_| catalog.withholds_some());
+        let Some((kind, asked)) = about else {
+            return self.way(call);
+        };
+        if let Some(held) = catalog.withheld(&call.call().scope, kind, asked) {
+            return Err(quarantined(call, kind, asked, &held));
         }
+        let target = self.way(call)?;
+        // Another name than its own may lead to it, too.
+        if let Target::Upstream(route) = &target
+            && let Some(held) = catalog.withheld_at(kind, route)
+        {
+            return Err(quarantined(call, kind, asked, &held));
+        }
+        Ok(target)
+    }
+
+    /// Where a call leads, if nothing is withheld.
+    fn way(&self, call: &Pinned) -> Result<Target, Error> {
+        let catalog = &call.snapshot().catalog;
+        let scope = &call.call().scope;
         let unknown = |missing| Error::Unknown(missing);
         Ok(match call.op() {
             Op::Listen(filter) => Target::Hub(watchable(call, filter, self.addresses)?),
@@ -144,9 +161,9 @@ impl Resolve {
     }
 }
 
-/// Whether what a call is about is not withheld; to those who would not see it, it does not exist (SECURITY CAT-2, AUTHZ-7).
-fn approved(call: &Pinned) -> Result<(), Error> {
-    let (kind, asked) = match call.op() {
+/// What a call is about that may be withheld, by the name that it has for it.
+fn about(op: &Op) -> Option<(ListKind, &Arc<str>)> {
+    Some(match op {
         Op::CallTool(name) => (ListKind::Tools, name),
         Op::GetPrompt(name) | Op::Complete(CompletionRef::Prompt(name)) => {
             (ListKind::Prompts, name)
@@ -155,13 +172,13 @@ fn approved(call: &Pinned) -> Result<(), Error> {
         Op::Complete(CompletionRef::Resource(uri)) => (ListKind::Templates, uri),
         Op::GetSkill(uri) => (ListKind::Skills, uri),
         Op::Discover | Op::List(..) | Op::Task(..) | Op::ListTasks(_) | Op::Listen(_) => {
-            return Ok(());
+            return None;
         }
-    };
-    let catalog = &call.snapshot().catalog;
-    let Some(held) = catalog.withheld(&call.call().scope, kind, asked) else {
-        return Ok(());
-    };
+    })
+}
+
+/// What is said of what is withheld; to those who would not see it, it does not exist (SECURITY AUTHZ-7).
+fn quarantined(call: &Pinned, kind: ListKind, asked: &Arc<str>, held: &Held<'_>) -> Error {
     let route = held.route();
     call.call().trail.note(|facts| {
         facts.route = Some((route.upstream.clone(), route.local.clone()));
@@ -175,9 +192,9 @@ fn approved(call: &Pinned) -> Result<(), Error> {
         }
     };
     if authorize::would_see(call.call(), call.snapshot(), kind, route, held.outward()) {
-        Err(Error::Quarantined(missing))
+        Error::Quarantined(missing)
     } else {
-        Err(Error::Unknown(missing))
+        Error::Unknown(missing)
     }
 }
 
@@ -215,6 +232,9 @@ fn watchable(call: &Pinned, filter: &Filter, most: usize) -> Result<Vec<Watchabl
             return None;
         }
         let route = catalog.resource(scope, uri)?;
+        if catalog.withheld_at(ListKind::Resources, &route).is_some() {
+            return None;
+        }
         Some(Watchable {
             outward: uri.clone(),
             namespace: catalog.namespace(scope, &route.upstream)?,

@@ -285,3 +285,21 @@ fn cat_2_what_a_withheld_template_would_expand_to_is_withheld_wherever_it_is_rea
     assert_eq!(held(&Scope::All, "memo://7").as_deref(), Some("bare"));
     assert_eq!(held(&Scope::All, "wh+other://7"), None);
 }
+
+// SECURITY CAT-2
+#[test]
+fn cat_2_a_withheld_template_is_not_got_around_where_it_is_not_selected_itself() {
+    let mut rules = rules(&[("wh", "wh")]);
+    let mut set = toolset("set");
+    set.resources = vec!["wh+memo://7".into(), "wh+other://*".into()];
+    rules.toolsets = vec![set];
+    let catalog = build(&rules, vec![("wh", withheld(&["memo://{id}"]))], None);
+    let scope = Scope::Toolset("set".into());
+    let held = |uri: &str| {
+        let route = catalog.resource(&scope, uri).expect("a way");
+        let held = catalog.withheld_at(ListKind::Resources, &route);
+        held.map(|held| held.route().local.to_string())
+    };
+    assert_eq!(held("wh+memo://7").as_deref(), Some("memo://{id}"));
+    assert_eq!(held("wh+other://7"), None);
+}

@@ -219,6 +219,65 @@ async fn prompts_resources_templates_and_instructions_are_withheld_like_tools() 
     .await;
 }
 
+/// SECURITY CAT-2
+#[tokio::test]
+async fn cat_2_the_page_of_an_app_is_withheld_by_every_name_and_where_no_resource_is_selected() {
+    let page =
+        |text: &str| resource("ui://p/x").replace('}', &format!(r#","description":"{text}"}}"#));
+    let app = with("show", r#""_meta":{"ui":{"resourceUri":"ui://p/x"}}"#);
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([app])
+        .resources([page("old")])
+        .telling();
+    let state = State::of("quarantine");
+    let gateway = state
+        .gateway(&notes)
+        .toolset("few", r#"tools: ["notes_*"]"#)
+        .start()
+        .await;
+    let all = gateway.client(Revision::V2026_07_28).await;
+    let few = gateway.client_at("/mcp/few", Revision::V2026_07_28).await;
+    let ways = [
+        (&all, "ui://notes/p/x"),
+        (&all, "ui://p/x"),
+        (&few, "ui://notes/p/x"),
+        (&few, "ui://p/x"),
+    ];
+    state.written().await;
+    for (client, uri) in ways {
+        assert_eq!(
+            client.read(uri).await.value()["contents"][0]["text"],
+            "ui://p/x"
+        );
+        drop(client.watch(&[], &[uri]).await);
+    }
+    notes.offer(2, [page("new")]);
+    notes.announce("resources").await;
+    state.unapproved(1).await;
+    eventually("it is not listed", || async {
+        let listed = all.all("resources/list", "uri").await;
+        listed.is_empty().then_some(())
+    })
+    .await;
+    let read = notes.heard("resources/read").len();
+    for (client, uri) in ways {
+        let refusal = client.read(uri).await.refusal();
+        assert_eq!(refusal.1, "definition_quarantined", "{uri}");
+        let watch = client.partial_watch(&[], &[uri]).await;
+        let in_force = watch.acknowledged.to_string();
+        assert!(!in_force.contains("ui://"), "{uri}: {in_force}");
+    }
+    assert_eq!(notes.heard("resources/read").len(), read);
+    state.usher(&["approve", "notes", "--all"]);
+    for (client, uri) in ways {
+        eventually("it is read again", || async {
+            let answer = client.read(uri).await;
+            answer.message().contains(r#""contents""#).then_some(())
+        })
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn authz_7_what_is_withheld_does_not_exist_for_those_who_would_not_see_it() {
     let notes = Upstream::http(Revision::V2025_11_25)
