@@ -224,8 +224,11 @@ fn assign(
             };
             let first = first.filter(|owner| *owner < rank && !held.contains_key(&item.exposed));
             if withheld.has(kind, &item.route.local) {
-                // The name stays its own, so that nobody slips in (CAT-1).
-                if first.is_none() {
+                // The name stays its own, so that nobody slips in, where it could have it if it were approved (CAT-1).
+                let another = first.is_some()
+                    || claims.contains_key(&item.exposed)
+                    || foreign(kind, &item.exposed, rank, prefixes).is_some();
+                if !another {
                     held.entry(item.exposed.clone())
                         .or_insert_with(|| (item.route.upstream.clone(), item.route.local.clone()));
                 }

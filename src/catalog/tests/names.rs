@@ -271,6 +271,30 @@ fn cat_1_what_is_not_approved_takes_no_name_from_whoever_stands_first_and_is_not
 }
 
 #[test]
+fn cat_1_what_is_not_approved_takes_no_name_that_is_remembered_to_be_anothers_or_reads_as_one() {
+    let mut rules = rules(&[("one", "one"), ("bare", ""), ("two", "two")]);
+    let (web, named) = ("https://a.test/x", "two+note://1");
+    rules.upstreams[0].claims = [(ListKind::Resources, Arc::from(web))].into();
+    let held_back = || {
+        let mut held_back = brings(ListKind::Resources, &[resource(web), resource(named)]);
+        held_back.withheld.all = true;
+        ("bare", held_back)
+    };
+    let one = || ("one", brings(ListKind::Resources, &[resource(web)]));
+    let two = || ("two", brings(ListKind::Resources, &[resource("note://1")]));
+    let holder = |catalog: &Catalog, uri: &str| {
+        let route = catalog.listed(&Scope::All, ListKind::Resources, uri);
+        route.map(|route| route.upstream.to_string())
+    };
+    // So that it is not kept for the first alone because nobody was reached.
+    let gone = || ("one", gone());
+    let later = build(&rules, vec![gone(), held_back()], None);
+    let both = build(&rules, vec![one(), held_back(), two()], Some(&later));
+    assert_eq!(holder(&both, web).as_deref(), Some("one"));
+    assert_eq!(holder(&both, named).as_deref(), Some("two"));
+}
+
+#[test]
 fn cat_1_a_login_that_stands_in_for_whoever_nobody_has_tried_yet_gives_no_web_uri_away() {
     let rules = rules(&[("one", "one"), ("two", "two")]);
     let uri = "https://a.test/x";
