@@ -183,9 +183,9 @@ impl Checker<'_> {
             .into_owned();
         let (limit, offence) = match self.kind {
             ListKind::Tools | ListKind::Prompts => (NAME_BYTES, spelling::of_name(&key)),
-            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
-                (URI_BYTES, spelling::of_uri(&key))
-            }
+            ListKind::Resources | ListKind::Skills => (URI_BYTES, spelling::of_address(&key)),
+            // What it expands to is looked at when that is asked for.
+            ListKind::Templates => (URI_BYTES, spelling::of_uri(&key)),
         };
         if key.len() > limit {
             return Err(Reason::KeyTooLong(limit));

@@ -17,6 +17,11 @@ pub enum Offence {
     /// A character that looks like another.
     #[error("holds a character that looks like another")]
     LookAlike,
+    /// An address that may mean another one than it reads as.
+    #[error(
+        "may mean another address than it reads as: it has a segment `.` or `..`, or a percent sign that encodes no text"
+    )]
+    Twisted,
 }
 
 /// What is wrong with `name`, if anything. Names in one script other than Latin are fine; a word that mixes Latin with a
@@ -43,6 +48,11 @@ pub(super) fn of_uri(uri: &str) -> Option<Offence> {
     } else {
         None
     }
+}
+
+/// What is wrong with the address of what is listed, if anything: it is judged, and sent, as it reads (AUTHZ-9).
+pub(super) fn of_address(uri: &str) -> Option<Offence> {
+    of_uri(uri).or_else(|| is_twisted(uri).then_some(Offence::Twisted))
 }
 
 /// What a name looks like: letters that look alike are one, and case and joints do not count.
@@ -224,6 +234,11 @@ mod tests {
             "https://host/p?x=../../priv&text=one%0Atwo%09three",
             "note://caf%C3%A9/%E5%AD%97;a=b",
             "file:///a;v=1/b",
+            "file:///My%20Files/a b (1).txt",
+            "C:\\Users\\ana\\a.b",
+            "file:///C:/Users/ana/a~1",
+            "db://table?where=a=1&like=%25x",
+            "note://100%25",
             "",
             "a",
         ] {

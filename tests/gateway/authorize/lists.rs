@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ANA_AND_BOB, LEGACY, MODERN, governed, notes};
-use crate::harness::{Client, Gateway, Pairing, Upstream, names, parse, tool};
+use crate::harness::{Client, Gateway, Pairing, Upstream, names, parse, resource, tool};
 
 const LISTS: [(&str, &str); 4] = [
     ("tools/list", "name"),
@@ -57,6 +57,36 @@ pairings! {
         assert_eq!(notes.heard("tools/call").len(), 3);
         assert_eq!(notes.heard("prompts/get").len(), 3);
     }
+}
+
+/// SECURITY AUTHZ-6, AUTHZ-9
+#[tokio::test]
+async fn authz_9_a_twisted_address_is_neither_listed_nor_read_with_policies_and_without() {
+    let plain = ["file:///a b", "file:///c:/x%20y?z=../w"];
+    let twisted = ["file:///pub/../x", "file:///100%.txt"];
+    let uris = plain.iter().chain(&twisted);
+    let notes = Upstream::http(MODERN).resources(uris.map(|uri| resource(uri)));
+    let open = Gateway::of().upstream("notes", &notes).start().await;
+    let closed = governed(&notes, "permit(principal, action, resource);").await;
+    for (gateway, client) in [
+        (&open, open.client(MODERN).await),
+        (&closed, closed.client_as("ana", MODERN, "{}").await),
+    ] {
+        let listed = client.all("resources/list", "uri").await;
+        assert_eq!(listed, plain.map(|uri| format!("notes+{uri}")));
+        for uri in &listed {
+            client.read(uri).await.result();
+        }
+        for uri in twisted {
+            let answer = client.read(&format!("notes+{uri}")).await;
+            assert_eq!(answer.refusal().1, "unknown_name", "{uri}");
+        }
+        let reports = gateway.reports("notes");
+        assert_eq!(reports.len(), 2, "{reports:?}");
+        let told = |report: &String| report.contains("may mean another address than it reads as");
+        assert!(reports.iter().all(told), "{reports:?}");
+    }
+    assert_eq!(notes.heard("resources/read").len(), 2 * plain.len());
 }
 
 #[tokio::test]
