@@ -15,6 +15,7 @@ use super::{
     cases::Cases,
     groups::{self, Groups},
     infer::infer,
+    mention::claims_forbid_only,
     problem::{Problem, position},
     rule::{Literal, Rule, Scope, permits, without_scope},
     schema,
@@ -241,7 +242,13 @@ fn read_rules(index: usize, file: &File, rules: &mut Vec<Rule>, problems: &mut V
             say(fault, "see `usher policy --help`");
         }
         let permits = permits(policy.effect());
-        if permits && scope.mentions.claimed {
+        let mut conditions = scope.conditions.iter();
+        let by_claim = if permits {
+            scope.mentions.claimed
+        } else {
+            conditions.any(|(expr, holds)| !claims_forbid_only(expr, *holds))
+        };
+        if by_claim {
             say(
                 "nothing is permitted because of what an upstream claims of itself",
                 "pin the annotation in the configuration and write `resource.read_only`",

@@ -221,6 +221,37 @@ impl Mentions {
     }
 }
 
+/// Whether what an upstream claims of itself can make a condition of a `forbid` hold and never keep it from holding, against one
+/// that claims nothing (SECURITY AUTHZ-11). `holds` is false of an `unless`. What cannot be told to be so at a glance is not.
+pub(super) fn claims_forbid_only(expr: &Expr, holds: bool) -> bool {
+    let is_claim = |expr: &Expr| {
+        path(expr)
+            .is_some_and(|(var, path)| *var == Var::Resource && path.first() == Some(&"claimed"))
+    };
+    let is_true = |expr: &Expr| matches!(expr, Expr::Literal(Literal::Bool(true)));
+    match expr {
+        Expr::BinaryOp {
+            op: BinaryOp::And | BinaryOp::Or,
+            left,
+            right,
+        } if holds => claims_forbid_only(left, holds) && claims_forbid_only(right, holds),
+        Expr::BinaryOp {
+            op: BinaryOp::Eq,
+            left,
+            right,
+        } if holds && (is_claim(left) && is_true(right) || is_true(left) && is_claim(right)) => {
+            true
+        }
+        Expr::HasAttr { expr, .. } if holds && is_claim(expr) => true,
+        Expr::GetAttr { .. } if holds && is_claim(expr) => true,
+        _ => {
+            let mut mentions = Mentions::default();
+            mentions.read(expr);
+            !mentions.claimed
+        }
+    }
+}
+
 /// The texts that are looked for.
 fn words(expr: &Expr, found: &mut BTreeSet<Arc<str>>) {
     match expr {

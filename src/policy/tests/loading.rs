@@ -143,6 +143,44 @@ fn what_could_not_be_kept_to_is_refused() {
     }
 }
 
+// SECURITY AUTHZ-11
+#[test]
+fn what_an_upstream_claims_of_itself_may_forbid_and_keeps_no_forbid_from_holding() {
+    const PERMIT: &str = "permit(principal, action, resource);";
+    const READS: &str = "resource.claimed has read_only && resource.claimed.read_only";
+    let of = |condition: &str| {
+        let forbid =
+            format!("forbid(principal, action == Action::\"call\", resource) {condition};");
+        Policy::of(&[("p.cedar", &format!("{PERMIT}\n{forbid}"))])
+    };
+    for condition in [
+        format!("unless {{ {READS} }}"),
+        format!("when {{ !({READS}) }}"),
+        format!("when {{ resource.name == \"x\" || !({READS}) }}"),
+        format!("unless {{ !({READS}) }}"),
+        format!("when {{ ({READS}) == false }}"),
+        format!("when {{ if {READS} then false else true }}"),
+        "when { (resource.claimed has read_only) != true }".to_owned(),
+        "when { resource.claimed == {} }".to_owned(),
+    ] {
+        let problems = of(&condition).expect_err("refused");
+        let message = "nothing is permitted because of what an upstream claims of itself";
+        let told = problems.iter().any(|problem| problem.message == message);
+        assert!(told, "{condition}: {problems:#?}");
+    }
+    for condition in [
+        format!("when {{ {READS} }}"),
+        "when { resource.claimed has destructive && resource.claimed.destructive == true }"
+            .to_owned(),
+        format!(
+            "when {{ resource.name like \"db_*\" && ({READS} || !(principal is User)) }} unless {{ resource has read_only }}"
+        ),
+    ] {
+        let loaded = of(&condition);
+        assert!(loaded.is_ok(), "{condition}: {loaded:?}");
+    }
+}
+
 // SECURITY AUTHZ-1
 #[test]
 fn nothing_at_all_and_nothing_readable_are_refused() {
