@@ -13,7 +13,7 @@ use crate::{
     catalog::{Route, is_twisted},
     json::Json,
     policy::{Action, Ask, Circumstances, Denied, ItemKind, Permit, Refusal, Subject},
-    protocol::{ClientCapabilities, methods, methods::ListKind},
+    protocol::{ClientCapabilities, UpstreamId, methods, methods::ListKind},
     snapshot::{Snapshot, kind_of, toolset_of},
     stage::{Consent, Passage, Permitted, Routed, Target, Watchable, Watched, Way},
     tasks::clock,
@@ -61,7 +61,7 @@ impl Gate<Routed> for Authorize {
                     local_tool,
                 },
             ) => {
-                let permit = of_task(&call, &snapshot, tool.as_deref())?;
+                let permit = of_task(&call, &snapshot, &route.upstream, tool.as_deref())?;
                 if let Some(tool) = tool
                     && let Some(tool) = snapshot.catalog.tool(&call.scope, &tool)
                 {
@@ -191,13 +191,15 @@ pub(super) fn linger(call: &Call, snapshot: &Snapshot) {
     drop(decide(call, snapshot, action, &item, None));
 }
 
-/// Whether something about a task may go along: as long as the tool that it came from is seen.
+/// Whether something about a task of an upstream may go along: as long as the tool of that upstream is seen that it came from.
+/// Another upstream may have a tool of that name by now.
 ///
 /// # Errors
 /// As for a task that does not exist.
 pub(super) fn of_task(
     call: &Call,
     snapshot: &Snapshot,
+    upstream: &UpstreamId,
     tool: Option<&str>,
 ) -> Result<Permit, Error> {
     let policy = snapshot.policy();
@@ -209,6 +211,7 @@ pub(super) fn of_task(
     let route = snapshot
         .catalog
         .tool(&call.scope, tool)
+        .filter(|route| route.upstream == *upstream)
         .ok_or_else(unknown)?;
     let name = snapshot.catalog.name_of(ListKind::Tools, route, tool);
     let item = Subject {

@@ -84,7 +84,8 @@ impl Handles {
         entry: Entry,
     ) -> State {
         let task = &entry.task;
-        let Ok(permit) = authorize::of_task(call, snapshot, task.tool.as_deref()) else {
+        let tool = task.tool.as_deref();
+        let Ok(permit) = authorize::of_task(call, snapshot, &task.upstream, tool) else {
             return State::Unasked;
         };
         let ask = Call {

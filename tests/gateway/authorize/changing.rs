@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{ANA_AND_BOB, MODERN, governed, notes};
-use crate::harness::{Gateway, Pairing, Revision, eventually, parse, tool, within};
+use crate::harness::{Gateway, Pairing, Revision, Upstream, eventually, parse, tool, within};
 
 const ALL: &str = "permit(principal, action, resource);";
 const ONLY_B: &str = r#"permit(principal, action, resource == Tool::"notes_b");"#;
@@ -353,6 +353,49 @@ async fn a_task_is_its_owners_for_as_long_as_its_tool_is_seen() {
         );
         assert!(answer.body.contains("no such task"), "{}", answer.body);
     }
+}
+
+/// SECURITY AUTHZ-6
+#[tokio::test]
+async fn a_task_is_not_seen_by_a_tool_of_the_same_name_that_another_server_has() {
+    const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    let notes = Upstream::http(MODERN)
+        .tools([tool("other_t"), tool("stays")])
+        .telling()
+        .capabilities(r#"{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+        .on("tools/call", |_| {
+            crate::harness::Play::Raw(
+                r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"task","taskId":"l","status":"working","createdAt":"c","lastUpdatedAt":"l","ttlMs":null,"pollIntervalMs":5}}"#.into(),
+            )
+        })
+        .on("tasks/get", |_| {
+            crate::harness::Play::Result(
+                r#"{"taskId":"l","status":"working","createdAt":"c","lastUpdatedAt":"l","ttlMs":null}"#.into(),
+            )
+        });
+    let other = Upstream::http(MODERN).tools([tool("t"), tool("u")]);
+    let gateway = Gateway::of()
+        .upstream_with("notes", &notes, "prefix: \"\"")
+        .upstream("other", &other)
+        .policies("permit(principal, action, resource);")
+        .start()
+        .await;
+    let ana = gateway.client_as("ana", MODERN, EXTENSION).await;
+    assert_eq!(ana.tools().await, ["other_t", "stays", "other_u"]);
+    let task = ana.call("other_t", "{}").await.value()["taskId"].to_string();
+    let params = format!(r#"{{"taskId":{task}}}"#);
+    let state = ana.ask("tasks/get", &params).await.value();
+    assert_eq!(state["status"], "working");
+    notes.offer(0, [tool("stays")]);
+    notes.announce("tools").await;
+    eventually("the name is the other server's", || async {
+        (ana.tools().await == ["stays", "other_t", "other_u"]).then_some(())
+    })
+    .await;
+    let asked = notes.heard("tasks/get").len();
+    let answer = ana.ask("tasks/get", &params).await;
+    assert_eq!(answer.refusal(), (-32602, "unknown_name".into()));
+    assert_eq!(notes.heard("tasks/get").len(), asked);
 }
 
 #[tokio::test]
