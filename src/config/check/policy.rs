@@ -61,7 +61,7 @@ pub(super) fn labels(check: &mut Check<'_>, key: &str, raw: &Upstream) -> Labels
         tags.push((glob.clone(), names));
     }
     let mut pins = Vec::new();
-    for (glob, hints) in &raw.tools.annotations {
+    for (glob, hints) in &raw.tools.annotations.0 {
         let path = ["upstreams", key, "tools", "annotations"];
         globs(check, &path, std::slice::from_ref(glob));
         let pinned = Pins {

@@ -19,8 +19,8 @@ pub(super) fn rules(
         own.arguments,
         own.results,
     );
-    let mut tools = Vec::with_capacity(own.tools.len());
-    for (glob, one) in &own.tools {
+    let mut tools = Vec::with_capacity(own.tools.0.len());
+    for (glob, one) in &own.tools.0 {
         let path = ["upstreams", key, "validate", "tools"];
         globs(check, &path, std::slice::from_ref(glob));
         tools.push((glob.clone(), over(all, one.arguments, one.results)));

@@ -1,9 +1,9 @@
 //! `validate:` and `definitions:`: what calls are held to, and what becomes of definitions that change.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::config::units::Ordered;
 
 /// Whether calls are held to the schemas of their tools.
 #[derive(Debug, Default, Clone, Deserialize, JsonSchema)]
@@ -23,8 +23,8 @@ pub(in crate::config) struct UpstreamValidate {
     pub(in crate::config) arguments: Option<Arguments>,
     /// Results whose structuredContent does not fit outputSchema. Default: that of the top.
     pub(in crate::config) results: Option<Results>,
-    /// Tools that are treated otherwise: { "report_*": { results: flag } }.
-    pub(in crate::config) tools: BTreeMap<String, Validate>,
+    /// Tools that are treated otherwise; of several globs that match, the last counts: { "report_*": { results: flag } }.
+    pub(in crate::config) tools: Ordered<Validate>,
 }
 
 /// What is done about arguments that do not fit.

@@ -274,8 +274,9 @@ pub(super) struct Tools {
     pub(super) rename: BTreeMap<String, String>,
     /// New descriptions, by new or original names.
     pub(super) describe: BTreeMap<String, String>,
-    /// What tools do, for policies, by globs over original names: { "delete_*": { destructive: true } }.
-    pub(super) annotations: BTreeMap<String, Annotations>,
+    /// What tools do, for policies, by globs over original names; of several that match, the last that says something counts:
+    /// { "delete_*": { destructive: true } }.
+    pub(super) annotations: Ordered<Annotations>,
 }
 
 /// Deadlines toward an upstream.

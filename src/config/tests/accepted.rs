@@ -316,6 +316,28 @@ upstreams:
     assert_eq!(Files::with("upstreams: {}\n").plan().policy, None);
 }
 
+#[test]
+fn what_is_said_of_tools_by_globs_keeps_the_order_of_the_file_since_the_last_counts() {
+    let files = Files::with(
+        r#"
+upstreams:
+  shop:
+    url: https://shop.example.com/mcp
+    tools: { annotations: { "get_*": { read_only: true }, "*": { read_only: false }, "a": { idempotent: true } } }
+    validate: { tools: { "z": { results: flag }, "*": { results: off }, "b": { arguments: off } } }
+"#,
+    );
+    let naming = &files.plan().catalog.upstreams[0];
+    let pins = naming.labels.pins.iter().map(|(glob, _)| glob.as_str());
+    assert_eq!(Vec::from_iter(pins), ["get_*", "*", "a"]);
+    let held = naming
+        .validation
+        .tools
+        .iter()
+        .map(|(glob, _)| glob.as_str());
+    assert_eq!(Vec::from_iter(held), ["z", "*", "b"]);
+}
+
 /// SECURITY 6: a share that somebody sets counts whatever is left, a default only where that is little.
 #[test]
 fn a_share_of_the_disk_that_is_set_counts_on_a_disk_of_any_size() {
