@@ -7,7 +7,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::UpstreamError;
+use super::{UpstreamError, holdings::Holder};
 use crate::{
     catalog::{Listing, rules::CatalogBounds},
     json::{Json, Kind, Node},
@@ -16,19 +16,21 @@ use crate::{
     protocol::methods::ListKind,
 };
 
-/// All pages of a list. `fetch` gets one page's result, from the start or from a cursor.
+/// All pages of a list, as far as `holder` has room for them. `fetch` gets one page's result, from the start or from a cursor.
 ///
 /// # Errors
 /// Whatever `fetch` fails with, and [`UpstreamError::Protocol`] for a page without its array, or with a cursor that is no string.
 pub(super) async fn drain<F>(
     kind: ListKind,
     bounds: &CatalogBounds,
+    holder: &Holder,
     mut fetch: impl FnMut(Option<String>) -> F,
 ) -> Result<Listing, UpstreamError>
 where
     F: Future<Output = Result<Json, UpstreamError>>,
 {
     let mut items: Vec<Json> = Vec::new();
+    let mut reading = holder.reading(kind);
     let mut bytes = 0;
     let mut seen: Vec<String> = Vec::new();
     let mut ttl = Hint::Unseen;
@@ -44,11 +46,12 @@ where
             .ok_or_else(|| {
                 UpstreamError::Protocol(format!("`{}` without its array", kind.method()))
             })?;
-        let kept = items.len();
+        let mut told = Vec::new();
         for item in array.elements() {
             bytes += item.raw().len();
-            if items.len() == bounds.items || bytes > bounds.total_bytes {
-                reached(if items.len() == bounds.items {
+            let count = items.len() + told.len();
+            if count == bounds.items || bytes > bounds.total_bytes {
+                reached(if count == bounds.items {
                     Bound::CatalogItems
                 } else {
                     Bound::CatalogTotal
@@ -56,9 +59,17 @@ where
                 truncated = true;
                 break;
             }
-            items.push(page.slice(item));
+            told.push(page.slice(item));
         }
-        let_go_of_page(&page, &mut items[kept..]);
+        let apart = let_go_of_page(&page, &mut told);
+        let count = told.len();
+        let held = told.into_iter().map_while(|item| reading.take(item, apart));
+        let before = items.len();
+        items.extend(held);
+        if items.len() - before < count {
+            reached(Bound::CatalogTotal);
+            truncated = true;
+        }
         ttl = ttl.and(root.member("ttlMs"));
         public &= root
             .member("cacheScope")
@@ -89,6 +100,7 @@ where
         seen.push(next.clone().into_owned());
         cursor = Some(next.into_owned());
     }
+    reading.end();
     Ok(Listing {
         items: Arc::from(items),
         ttl: ttl.told(),
@@ -100,15 +112,17 @@ where
 
 /// Items share their page's bytes; where they are less than half of it they are copied out, so that a long page is not
 /// kept alive for a few short items. So they are where the page counts for the budget of memory, which is for messages on
-/// their way: catalogs are kept, and have bounds of their own. What is around a page is less than it.
-fn let_go_of_page(page: &Json, items: &mut [Json]) {
+/// their way: catalogs are kept, and have bounds of their own. What is around a page is less than it. Whether they are copies.
+fn let_go_of_page(page: &Json, items: &mut [Json]) -> bool {
     let used: usize = items.iter().map(Json::len).sum();
-    if page.len() > memory::SMALL / 2 || used * 2 < page.len() {
+    let apart = page.len() > memory::SMALL / 2 || used * 2 < page.len();
+    if apart {
         for item in items {
             // Each is one value of a valid text.
             *item = Json::composed(Bytes::copy_from_slice(item.bytes()));
         }
     }
+    apart
 }
 
 /// The smallest time to live over the pages; a page without one counts as zero once any page has one (PROTOCOL D5).
@@ -145,13 +159,14 @@ impl Hint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{json::Limits, metrics::seen};
+    use crate::{json::Limits, metrics::seen, upstream::holdings::Holdings};
 
     async fn drained(
         bounds: CatalogBounds,
         mut pages: impl FnMut(Option<&str>) -> String,
     ) -> Result<Listing, UpstreamError> {
-        drain(ListKind::Tools, &bounds, |cursor| {
+        let holder = Holdings::new(bounds.total_bytes).holder();
+        drain(ListKind::Tools, &bounds, &holder, |cursor| {
             let page = pages(cursor.as_deref());
             std::future::ready(Ok(Json::parse(page.into(), &Limits::LIST).unwrap()))
         })
@@ -259,6 +274,41 @@ mod tests {
         }
     }
 
+    /// SECURITY 6, REL-3: the bytes of all lists that are held.
+    #[tokio::test]
+    async fn a_list_has_what_other_lists_leave_and_the_cut_is_told() {
+        for (most, want, noted) in [
+            (47, 3, Some(Bound::CatalogTotal)),
+            (48, 4, None),
+            (49, 4, None),
+        ] {
+            let bounds = CatalogBounds {
+                total_bytes: most,
+                ..CatalogBounds::default()
+            };
+            let holder = Holdings::new(most).holder();
+            let read = async |kind: ListKind, mark: char| {
+                let pages = |cursor: Option<String>| {
+                    let first = cursor.is_none();
+                    let items = if first { [1, 2] } else { [3, 4] };
+                    let items = items.map(|n| format!(r#""{mark}{n}xx""#)).join(",");
+                    let next = if first { r#","nextCursor":"x""# } else { "" };
+                    let page = format!(r#"{{"{}":[{items}]{next}}}"#, kind.member());
+                    std::future::ready(Ok(Json::parse(page.into(), &Limits::LIST).unwrap()))
+                };
+                drain(kind, &bounds, &holder, pages).await.unwrap()
+            };
+            seen::take();
+            let first = read(ListKind::Prompts, 'p').await;
+            assert_eq!((first.items.len(), first.truncated), (4, false));
+            let second = read(ListKind::Tools, 't').await;
+            assert_eq!(second.items.len(), want, "{most}");
+            assert_eq!(second.truncated, noted.is_some());
+            assert!(!second.endless);
+            assert_eq!(seen::take(), Vec::from_iter(noted));
+        }
+    }
+
     #[tokio::test]
     async fn a_cursor_may_have_its_bound_and_no_byte_more() {
         let bounds = CatalogBounds {
@@ -293,7 +343,8 @@ mod tests {
         let page = format!(r#"{{"other":"{long}","tools":[{{"n":1}}]}}"#);
         let buffer = Bytes::from(page);
         let whole = buffer.as_ptr_range();
-        let listing = drain(ListKind::Tools, &CatalogBounds::default(), |_| {
+        let holder = Holdings::new(usize::MAX).holder();
+        let listing = drain(ListKind::Tools, &CatalogBounds::default(), &holder, |_| {
             std::future::ready(Ok(Json::parse(buffer.clone(), &Limits::LIST).unwrap()))
         })
         .await
@@ -340,7 +391,8 @@ mod tests {
             let page = Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap();
             let whole = page.bytes().as_ptr_range();
             let bounds = CatalogBounds::default();
-            let listing = drain(ListKind::Tools, &bounds, |_| {
+            let holder = Holdings::new(usize::MAX).holder();
+            let listing = drain(ListKind::Tools, &bounds, &holder, |_| {
                 std::future::ready(Ok(page.clone()))
             })
             .await

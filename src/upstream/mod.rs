@@ -12,6 +12,7 @@ mod deadline;
 mod exchange;
 mod handle;
 mod health;
+mod holdings;
 mod legacy;
 mod line;
 mod lists;
@@ -57,6 +58,7 @@ use crate::{
 };
 
 use bell::Bell;
+use holdings::Holder;
 
 pub use credentials::CredentialError;
 pub use deadline::Deadline;
@@ -76,10 +78,12 @@ pub trait Peer: Send + Sync + 'static {
     /// Every page of one list; empty when the server does not offer the kind.
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>>;
 
-    /// What it offers to one principal, read with their token. Nothing of it is to be told of anybody else.
+    /// What it offers to one principal, read with their token, as far as `holder` has room for it. Nothing of it is to be told of
+    /// anybody else.
     fn offer_to<'a>(
         &'a self,
         who: &'a Arc<Identity>,
+        holder: &'a Holder,
     ) -> BoxFuture<'a, Result<Contribution, UpstreamError>>;
 
     /// Watches the upstream for one principal, with their token, as [`Peer::watch`] does for everybody: rings `bell` when lists

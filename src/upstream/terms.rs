@@ -19,6 +19,7 @@ use super::{
     bell::Bell,
     credentials::{Connected, Credentials},
     health::{Backoff, Tried},
+    holdings::{Holder, Holdings},
     mishaps::Mishaps,
     own::Own,
     spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec},
@@ -55,6 +56,8 @@ pub(super) struct Terms {
     pub(super) proves: bool,
     /// The tokens for it, where they are got by a grant.
     pub(super) credentials: Option<Credentials>,
+    /// For whom its lists are kept that are everybody's.
+    pub(super) lists: Holder,
     /// What it offers to each principal alone, where that differs.
     pub(super) own: Own,
     /// Who owns the tasks started for it.
@@ -101,6 +104,7 @@ impl Terms {
             Credentials::new(spec.id.clone(), *grant, tasks)
         });
         let credentials = credentials.or(connected.map(Credentials::Connected));
+        let holdings = Holdings::new(bounds.total_bytes);
         let proves = spec.has_credential() || credentials.is_some();
         Arc::new(Self {
             proves,
@@ -118,7 +122,8 @@ impl Terms {
             peer: spec.bounds,
             gate: Gate::new(spec.concurrency, spec.queue),
             credentials,
-            own: Own::default(),
+            lists: holdings.holder(),
+            own: Own::new(holdings),
             mishaps: Mishaps::new(spec.id.clone(), proves, tasks.clone()),
             tasks,
             bell: Bell::default(),

@@ -206,6 +206,29 @@ pairings! {
 }
 
 pairings! {
+    /// SECURITY 6, REL-3
+    async fn cat_6_all_lists_of_a_server_are_bounded_together(pair: Pairing) {
+        let long = "x".repeat(200 << 10);
+        let wide = |text: String| text.replacen('{', &format!(r#"{{"x":"{long}","#), 1);
+        let notes = pair
+            .upstream()
+            .tools((0..4).map(|n| wide(tool(&format!("t{n}")))))
+            .resources((0..4).map(|n| wide(resource(&format!("note://{n}")))));
+        let gateway = Gateway::of()
+            .upstream("notes", &notes)
+            .setting("bounds: { catalog: { total: 1MiB } }")
+            .start()
+            .await;
+        let client = pair.client(&gateway).await;
+        let (tools, resources) = (client.tools().await, client.all("resources/list", "uri").await);
+        assert_eq!(tools.len() + resources.len(), 5, "{tools:?} {resources:?}");
+        let reports = gateway.reports("notes");
+        assert!(reports.iter().all(|report| report.contains("the list was cut short")), "{reports:?}");
+        assert!(!reports.is_empty());
+    }
+}
+
+pairings! {
     async fn cat_6_the_last_good_list_is_kept_when_the_next_is_broken(pair: Pairing) {
         let notes = pair.upstream().tools([tool("a"), tool("b")]);
         let gateway = Gateway::of()

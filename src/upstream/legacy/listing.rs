@@ -18,6 +18,7 @@ use crate::{
         UpstreamError,
         asking::Offer,
         exchange::{self, Told},
+        holdings::Holder,
         lists,
         modern::offers,
         probe::is_busy,
@@ -35,7 +36,11 @@ impl Legacy {
     }
 
     /// What a principal sees of the server, on a session of their own.
-    pub(super) async fn offered(&self, who: &Arc<Identity>) -> Result<Contribution, UpstreamError> {
+    pub(super) async fn offered(
+        &self,
+        who: &Arc<Identity>,
+        holder: &Holder,
+    ) -> Result<Contribution, UpstreamError> {
         let slot = self.own_slot(who)?;
         let deadline = Instant::now() + self.terms.timeouts.list;
         let session = self.session(&slot, Some(who), deadline).await?;
@@ -43,7 +48,8 @@ impl Legacy {
         let mut contribution = Contribution::default();
         for kind in ListKind::EVERY {
             if offers(&session.card, kind) {
-                *contribution.listing_mut(kind) = self.listing(&slot, Some(who), kind).await?;
+                let listing = self.listing(&slot, Some(who), kind, holder).await?;
+                *contribution.listing_mut(kind) = listing;
             }
         }
         contribution.card = Some(session.card.clone());
@@ -55,12 +61,13 @@ impl Legacy {
         slot: &Arc<Slot>,
         behalf: Option<&Arc<Identity>>,
         kind: ListKind,
+        holder: &Holder,
     ) -> Result<Listing, UpstreamError> {
         let deadline = Instant::now() + self.terms.timeouts.list;
-        match self.drain(slot, behalf, kind, deadline).await {
+        let walk = || self.drain(slot, behalf, kind, holder, deadline);
+        match walk().await {
             // Pages belong to one session, so the walk begins again with a new one.
-            Ok(None) => self
-                .drain(slot, behalf, kind, deadline)
+            Ok(None) => walk()
                 .await?
                 .ok_or_else(|| UpstreamError::answered("its session ended at once")),
             Ok(Some(listing)) => Ok(listing),
@@ -74,6 +81,7 @@ impl Legacy {
         slot: &Arc<Slot>,
         behalf: Option<&Arc<Identity>>,
         kind: ListKind,
+        holder: &Holder,
         deadline: Instant,
     ) -> Result<Option<Listing>, UpstreamError> {
         let session = self.session(slot, behalf, deadline).await?;
@@ -125,7 +133,7 @@ impl Legacy {
                 }
             }
         };
-        match lists::drain(kind, &self.terms.bounds, page).await {
+        match lists::drain(kind, &self.terms.bounds, holder, page).await {
             Ok(listing) => Ok(Some(listing)),
             Err(_) if session.gone.is_cancelled() && session.is_named() => Ok(None),
             Err(error) => Err(error),

@@ -34,8 +34,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Deadline, Peer, UpstreamError, bell::Bell, line::Wire, modern::offers, spec::Isolation,
-    terms::Terms,
+    Deadline, Peer, UpstreamError, bell::Bell, holdings::Holder, line::Wire, modern::offers,
+    spec::Isolation, terms::Terms,
 };
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
@@ -131,7 +131,8 @@ impl Peer for Legacy {
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
         Box::pin(async move {
             if offers(&self.card, kind) {
-                self.listing(&self.service, None, kind).await
+                let holder = &self.terms.lists;
+                self.listing(&self.service, None, kind, holder).await
             } else {
                 Ok(Listing::default())
             }
@@ -141,8 +142,9 @@ impl Peer for Legacy {
     fn offer_to<'a>(
         &'a self,
         who: &'a Arc<Identity>,
+        holder: &'a Holder,
     ) -> BoxFuture<'a, Result<Contribution, UpstreamError>> {
-        Box::pin(self.offered(who))
+        Box::pin(self.offered(who, holder))
     }
 
     fn watch_for<'a>(

@@ -16,6 +16,7 @@ use super::{
     asking::Offer,
     bell::Bell,
     exchange::{self, Exchange, Opened, Told, Wants},
+    holdings::Holder,
     line::{Line, Wire},
     lists,
     params::{self, Wish},
@@ -271,8 +272,13 @@ impl Modern {
         let line = self.line_of(&call.identity);
         // Everybody else's calls are to go by what it asks for now, too.
         line.terms.bell.ring(Lists::of(ListKind::Tools));
-        let reading = self.listing(&line, &self.card, ListKind::Tools);
-        let Ok(Ok(listing)) = timeout_at(call.deadline, reading).await else {
+        let read = {
+            // It is for this call alone.
+            let holder = line.terms.lists.another();
+            let reading = self.listing(&line, &self.card, ListKind::Tools, &holder);
+            timeout_at(call.deadline, reading).await
+        };
+        let Ok(Ok(listing)) = read else {
             return Err(refused);
         };
         let named = |tool: &&Json| {
@@ -336,7 +342,11 @@ impl Modern {
     }
 
     /// What a principal sees of the server: what that says of itself to them, and its lists.
-    async fn offered(&self, who: &Arc<Identity>) -> Result<Contribution, UpstreamError> {
+    async fn offered(
+        &self,
+        who: &Arc<Identity>,
+        holder: &Holder,
+    ) -> Result<Contribution, UpstreamError> {
         let line = self.line_of(who);
         let deadline = Instant::now() + line.terms.timeouts.list;
         let revision = self.card.revision;
@@ -356,7 +366,7 @@ impl Modern {
         let card = card.ok_or_else(|| UpstreamError::Protocol("no discovery".into()))?;
         let mut contribution = Contribution::default();
         for kind in ListKind::EVERY {
-            let listing = self.listing(&line, &card, kind).await?;
+            let listing = self.listing(&line, &card, kind, holder).await?;
             // Who sees it is decided here and not by what it says.
             *contribution.listing_mut(kind) = Listing {
                 public: false,
@@ -372,12 +382,13 @@ impl Modern {
         line: &Arc<Line>,
         card: &ServerCard,
         kind: ListKind,
+        holder: &Holder,
     ) -> Result<Listing, UpstreamError> {
         if !offers(card, kind) {
             return Ok(Listing::default());
         }
         let deadline = Instant::now() + line.terms.timeouts.list;
-        lists::drain(kind, &line.terms.bounds, |cursor| async move {
+        lists::drain(kind, &line.terms.bounds, holder, |cursor| async move {
             let members: Vec<_> = cursor
                 .map(|cursor| ("cursor", Json::string(&cursor)))
                 .into_iter()
@@ -446,14 +457,16 @@ impl Peer for Modern {
     }
 
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
-        Box::pin(self.listing(&self.line, &self.card, kind))
+        let holder = &self.line.terms.lists;
+        Box::pin(self.listing(&self.line, &self.card, kind, holder))
     }
 
     fn offer_to<'a>(
         &'a self,
         who: &'a Arc<Identity>,
+        holder: &'a Holder,
     ) -> BoxFuture<'a, Result<Contribution, UpstreamError>> {
-        Box::pin(self.offered(who))
+        Box::pin(self.offered(who, holder))
     }
 
     fn watch_for<'a>(

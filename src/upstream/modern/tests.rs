@@ -309,7 +309,9 @@ async fn an_answer_of_another_era_casts_doubt() {
             peer.line.wire.doubt.take(),
             "where a list is asked for, too"
         );
-        let own = peer.offer_to(&Identity::anonymous()).await;
+        let own = peer
+            .offer_to(&Identity::anonymous(), &peer.line.terms.lists)
+            .await;
         assert!(
             own.is_err() && peer.line.wire.doubt.take(),
             "one's own, too"

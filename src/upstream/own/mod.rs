@@ -5,7 +5,7 @@
 //! after that; reading never waits in front of somebody who has been read for, until they log in anew; when their token is refused
 //! nothing is left, unless they have only to log in again: then a call by a name from these lists asks them to.
 //! Bounds: [`MAX`] principals an upstream, of whom those who came least lately go first, forgotten after [`IDLE`]; [`TURNS`]
-//! readings at once.
+//! readings at once; what they read counts, once, for what is held of the upstream.
 
 mod reading;
 
@@ -25,7 +25,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::bell::Bell;
+use super::{
+    bell::Bell,
+    holdings::{Holder, Holdings},
+};
 use crate::{
     call::{Grantee, Identity},
     events::{Desk, Lists},
@@ -47,6 +50,8 @@ pub(super) struct Own {
     /// Held while somebody is added, so that the bound holds.
     adding: Mutex<()>,
     most: usize,
+    /// What is held of what is offered, to everybody and to each.
+    holdings: Arc<Holdings>,
     turns: Semaphore,
     began: Instant,
 }
@@ -72,6 +77,8 @@ pub(super) struct Kept {
     mark: AtomicU64,
     /// One more for each who waits for changes.
     held: Arc<()>,
+    /// Holds what was read.
+    holder: Holder,
 }
 
 /// A reading that is over, however it went.
@@ -111,18 +118,18 @@ impl Claim {
     }
 }
 
-impl Default for Own {
-    fn default() -> Self {
-        Self::of(MAX)
-    }
-}
-
 impl Own {
-    fn of(most: usize) -> Self {
+    /// Nobody's yet; what is read counts for these holdings.
+    pub(super) fn new(holdings: Arc<Holdings>) -> Self {
+        Self::of(MAX, holdings)
+    }
+
+    fn of(most: usize, holdings: Arc<Holdings>) -> Self {
         Self {
             kept: DashMap::new(),
             adding: Mutex::default(),
             most,
+            holdings,
             turns: Semaphore::new(TURNS),
             began: Instant::now(),
         }
@@ -155,6 +162,7 @@ impl Own {
                 wanted: Notify::new(),
                 mark: AtomicU64::new(mark),
                 held: Arc::default(),
+                holder: self.holdings.holder(),
             });
             self.kept.insert(who, Arc::clone(&kept));
             begin(Arc::clone(&kept));
@@ -281,6 +289,10 @@ mod tests {
         upstream::bell::Spacing,
     };
 
+    fn own(most: usize) -> Own {
+        Own::of(most, Holdings::new(usize::MAX))
+    }
+
     fn somebody(name: &str) -> Arc<Identity> {
         with_token(name, None)
     }
@@ -305,7 +317,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_came_least_lately_goes_when_there_are_too_many() {
-        let own = Own::of(3);
+        let own = own(3);
         let mut begun = 0;
         for name in ["ana", "ben", "eve", "ana", "kim"] {
             tokio::time::advance(Duration::from_millis(5)).await;
@@ -321,7 +333,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_listens_is_kept_though_others_came_later() {
-        let own = Own::of(2);
+        let own = own(2);
         let listens = own.claim(&somebody("ana"), 0, &Desk::default(), |_| {});
         for name in ["ben", "eve"] {
             tokio::time::advance(Duration::from_millis(5)).await;
@@ -338,7 +350,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_stands_on_something_else_is_read_for_again_and_nobody_else_is() {
-        let own = Own::of(3);
+        let own = own(3);
         let desk = Desk::default();
         let first = own.claim(&somebody("ana"), 1, &desk, |_| {});
         let other = own.claim(&somebody("ben"), 1, &desk, |_| {});
@@ -358,7 +370,7 @@ mod tests {
     /// A grant has one mark, whatever token somebody comes with.
     #[tokio::test(start_paused = true)]
     async fn who_was_refused_and_comes_with_another_token_is_read_for_again_and_waited_for() {
-        let own = Own::of(3);
+        let own = own(3);
         let claim = |who: &Arc<Identity>| own.claim(who, 0, &Desk::default(), |_| {});
         let token = |token| with_token("ana", Some(token));
         let (old, new) = (token("old"), token("new"));
@@ -400,7 +412,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_logs_in_anew_is_waited_for_until_that_was_read() {
-        let own = Own::of(3);
+        let own = own(3);
         let claim = |mark| own.claim(&somebody("ana"), mark, &Desk::default(), |_| {});
         let read = |mark| Read {
             mark,

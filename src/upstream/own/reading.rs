@@ -20,6 +20,7 @@ use crate::{
     upstream::{
         Claim, CredentialError, Deadline, Peer, UpstreamError,
         bell::Spacing,
+        holdings::Holder,
         shared::Shared,
         supervisor::{COALESCE, pace},
     },
@@ -83,6 +84,8 @@ impl Shared {
             },
         }
         kept.desk.away();
+        // Whoever waits or listens holds that alone of it.
+        kept.holder.keep(None);
         self.terms.own.forget(&kept);
         // Who came back meanwhile is told again by whoever reads for them now.
         if !self.terms.own.kept.contains_key(&kept.who) {
@@ -125,7 +128,7 @@ impl Shared {
                 let read = tokio::select! {
                     biased;
                     () = &mut ended => break,
-                    read = self.read(peer.as_ref(), &latest) => read,
+                    read = self.read(peer.as_ref(), &latest, &kept.holder) => read,
                 };
                 let is_refused = read.as_ref().is_err_and(is_refusal);
                 let news = if off {
@@ -133,6 +136,7 @@ impl Shared {
                 } else {
                     known.learn(read, began, self.spec.stale_for)
                 };
+                kept.holder.keep(known.offered.as_mut());
                 if news {
                     let told = known.offered.clone();
                     self.sink.publish_to(&kept.who, &self.spec.id, told);
@@ -173,12 +177,13 @@ impl Shared {
         &self,
         peer: Option<&Arc<dyn Peer>>,
         identity: &Arc<Identity>,
+        holder: &Holder,
     ) -> Result<Contribution, UpstreamError> {
         let peer = peer.ok_or_else(|| UpstreamError::unreached("not connected"))?;
         let deadline = Instant::now() + self.terms.timeouts.list;
         let reading = async {
             let _turn = self.terms.own.turns.acquire().await;
-            peer.offer_to(identity).await
+            peer.offer_to(identity, holder).await
         };
         let late = |_| {
             reached(Bound::DeadlineList);

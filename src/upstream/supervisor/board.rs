@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::{
     CredentialError, Past, Peer, UpstreamError, bell::Spacing, credentials::Credentials,
-    health::jittered, modern, shared::Shared, sink::Sink,
+    health::jittered, modern, shared::Shared, sink::Sink, terms::Terms,
 };
 use crate::{
     catalog::Contribution,
@@ -56,6 +56,7 @@ pub(super) struct Board {
     own: bool,
     /// Whether it is sent a credential.
     proves: bool,
+    terms: Arc<Terms>,
 }
 
 impl Board {
@@ -70,6 +71,7 @@ impl Board {
             stale_at: None,
             own: (shared.terms.credentials.as_ref()).is_some_and(Credentials::lists_are_own),
             proves: shared.terms.proves,
+            terms: Arc::clone(&shared.terms),
         }
     }
 
@@ -176,7 +178,8 @@ impl Board {
         })
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
+        self.terms.lists.keep(Some(&mut self.known));
         self.sink.publish(&self.id, self.known.clone());
     }
 
@@ -243,8 +246,11 @@ impl Board {
         }
         if changed {
             self.publish();
-        } else if whole {
-            self.sink.confirm(&self.id, started);
+        } else {
+            self.terms.lists.keep(Some(&mut self.known));
+            if whole {
+                self.sink.confirm(&self.id, started);
+            }
         }
         match failed {
             0 => Read::Whole,

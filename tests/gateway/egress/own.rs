@@ -159,6 +159,30 @@ pairings! {
     }
 }
 
+pairings! {
+    /// SECURITY 6, REL-3: what is held of a server, for however many it is read.
+    async fn what_a_server_offers_to_each_is_bounded_together_and_the_same_counts_once(pair: Pairing) {
+        let settings = "bounds: { catalog: { total: 1MiB } }\n";
+        let scene = scene(pair.upstream(), settings, "").await;
+        scene.notes.now_on("tools/list", |heard| {
+            let of = match subject(heard).as_deref() {
+                None => return Play::Result(r#"{"tools":[]}"#.into()),
+                Some("ben") => "ben",
+                Some("kim") => "kim",
+                Some(_) => "most",
+            };
+            let long = "x".repeat(200 << 10);
+            let tool = |n: u32| format!(r#"{{"name":"{of}{n}","inputSchema":{{"type":"object"}},"x":"{long}"}}"#);
+            let tools: Vec<_> = (0..3).map(tool).collect();
+            Play::Result(format!(r#"{{"tools":[{}]}}"#, tools.join(",")))
+        });
+        for (who, count) in [("ana", 3), ("ben", 2), ("eve", 3), ("kim", 0), ("zoe", 3)] {
+            let client = scene.person(who, pair.client).await;
+            assert_eq!(client.tools().await.len(), count, "{who}");
+        }
+    }
+}
+
 /// STATE-1, where the pages are of one's own.
 #[tokio::test]
 async fn pages_of_ones_own_go_on_for_oneself_alone() {
