@@ -2,7 +2,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// More characters than any name of the protocol has: what is longer folds to none of them.
+/// More bytes than any name of the protocol has: what folds to more is none of them.
 const LONG: usize = 64;
 
 /// The one of `known` that `name` equals after folding case and compatibility forms, but not as it is spelled
@@ -15,17 +15,14 @@ pub fn alike<'k>(name: &[u8], known: impl IntoIterator<Item = &'k str>) -> Optio
             name.eq_ignore_ascii_case(known) && name != known
         });
     }
-    let name = std::str::from_utf8(name).unwrap_or_default();
-    if name.chars().count() > LONG {
-        return None;
-    }
-    let folded = fold(name);
+    let folded = fold(std::str::from_utf8(name).unwrap_or_default())?;
     known.find(|known| folded.eq_ignore_ascii_case(known))
 }
 
-/// As the most generous of readers compare: without case, compatibility forms and what is not seen.
-fn fold(name: &str) -> String {
-    let mut folded = String::with_capacity(name.len());
+/// As the most generous of readers compare: without case, compatibility forms and what is not seen. `None` where too much is left
+/// to be a name: what is left counts, since whatever else is in it makes no name another one.
+fn fold(name: &str) -> Option<String> {
+    let mut folded = String::with_capacity(LONG);
     for c in name.nfkc().flat_map(char::to_lowercase) {
         match c {
             '\u{df}' => folded.push_str("ss"),
@@ -35,8 +32,11 @@ fn fold(name: &str) -> String {
             c if is_unseen(c) => {}
             c => folded.push(c),
         }
+        if folded.len() > LONG {
+            return None;
+        }
     }
-    folded
+    Some(folded)
 }
 
 /// Whether a reader may drop a character from a name: it has no form of its own (Unicode's `Default_Ignorable_Code_Point`).
@@ -75,7 +75,21 @@ mod tests {
         ] {
             assert_eq!(alike(name.as_bytes(), known), like, "{name}");
         }
-        let long = format!("uri{}", "\u{200b}".repeat(LONG));
-        assert_eq!(alike(long.as_bytes(), known), None);
+    }
+
+    /// SECURITY MSG-3: what a reader drops makes a name no longer for it, however much of it there is.
+    #[test]
+    fn a_name_is_alike_however_much_that_is_not_seen_is_put_into_it() {
+        for unseen in ['\u{ad}', '\u{200b}', '\u{e0041}', '\u{307}'] {
+            for count in [LONG - 3, LONG, 8 * LONG] {
+                let padded = format!("u{}ri", unseen.to_string().repeat(count));
+                assert_eq!(alike(padded.as_bytes(), ["uri"]), Some("uri"), "{count}");
+            }
+        }
+        let long = format!("uri{}\u{ad}", "i".repeat(LONG));
+        assert_eq!(alike(long.as_bytes(), ["uri"]), None);
+        let most = "i".repeat(LONG);
+        let padded = format!("{most}\u{ad}");
+        assert_eq!(alike(padded.as_bytes(), [&*most]), Some(&*most));
     }
 }
