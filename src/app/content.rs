@@ -55,8 +55,8 @@ pub fn credentials(plan: &Plan) -> Vec<&str> {
             Endpoint::Stdio(_) => {}
             Endpoint::Http(http) => {
                 values.extend(of_headers(&http.headers));
-                let grant = http.grant.as_ref();
-                values.extend(grant.map(|grant| &grant.server.client_secret));
+                let servers = http.grant.iter().flat_map(|grant| grant.servers());
+                values.extend(servers.map(|server| &server.client_secret));
             }
         }
     }
@@ -140,6 +140,12 @@ mod tests {
             "SCHEME",
             "TEAM",
             "VARIABLE",
+            "ASSERTS",
+            "REDEEMS",
+            "STORED",
+            "STORED_BEFORE",
+            "LOGS_IN",
+            "PARAMETER",
         ];
         let text = r#"
 admin: { token: "${env:OPERATOR}", auditor_token: "${env:AUDITOR}" }
@@ -156,6 +162,10 @@ upstreams:
   d: { url: "https://d.example/mcp", auth: { basic: { user: "${env:USER_NAME}", password: "${env:PASSED}" } } }
   e: { url: "https://e.example/mcp", auth: { header: { name: X-Client, value: "${env:NAMED}" } } }
   f: { url: "https://f.example/mcp", auth: { header: { name: X-Vault, value: "Token ${env:SCHEME}" } }, headers: { X-Team: "${env:TEAM}" } }
+  g: { url: "https://g.example/mcp", auth: { id_jag: { issuer: "https://g.example", client_id: usher, client_secret: "${env:REDEEMS}", idp: { issuer: "https://id.example", client_id: usher, client_secret: "${env:ASSERTS}" } } } }
+  h: { url: "https://h.example/mcp", auth: { authorization_code: { client_id: usher, client_secret: "${env:LOGS_IN}" } } }
+  i: { url: "https://i.example/mcp?token=${env:PARAMETER}" }
+connections: { store: store, keys: ["${env:STORED}", "${env:STORED_BEFORE}"] }
 "#;
         std::fs::write(&path, text).unwrap();
         let value =

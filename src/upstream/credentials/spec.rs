@@ -102,6 +102,17 @@ pub enum ClientAuth {
     Post,
 }
 
+impl GrantSpec {
+    /// Every authorization server that is asked.
+    pub fn servers(&self) -> impl Iterator<Item = &ServerSpec> {
+        let other = match &self.grant {
+            Grant::ClientCredentials | Grant::TokenExchange { .. } => None,
+            Grant::IdJag { idp, .. } => Some(idp),
+        };
+        std::iter::once(&self.server).chain(other)
+    }
+}
+
 impl Grant {
     /// Whether each principal has tokens of its own.
     pub const fn is_per_principal(&self) -> bool {
