@@ -51,7 +51,7 @@ pub fn credentials(plan: &Plan) -> Vec<&str> {
     }
     for upstream in &plan.upstreams {
         match &upstream.endpoint {
-            // What of the environment of a program is one is told by how it is written, among the confided.
+            // What of the environment and the command of a program is one is told by how it is written, among the confided.
             Endpoint::Stdio(_) => {}
             Endpoint::Http(http) => {
                 values.extend(of_headers(&http.headers));
@@ -146,6 +146,12 @@ mod tests {
             "STORED_BEFORE",
             "LOGS_IN",
             "PARAMETER",
+            "FLAG",
+            "WORD",
+            "ALONE",
+            "ADDRESSED",
+            "SENT",
+            "SCRIPTED",
         ];
         let text = r#"
 admin: { token: "${env:OPERATOR}", auditor_token: "${env:AUDITOR}" }
@@ -165,6 +171,8 @@ upstreams:
   g: { url: "https://g.example/mcp", auth: { id_jag: { issuer: "https://g.example", client_id: usher, client_secret: "${env:REDEEMS}", idp: { issuer: "https://id.example", client_id: usher, client_secret: "${env:ASSERTS}" } } } }
   h: { url: "https://h.example/mcp", auth: { authorization_code: { client_id: usher, client_secret: "${env:LOGS_IN}" } } }
   i: { url: "https://i.example/mcp?token=${env:PARAMETER}" }
+  j: { command: [x-mcp, --api-key, "${env:FLAG}", "--password=${env:WORD}", "${env:ALONE}", "--server=https://j.example/mcp?token=${env:ADDRESSED}", -H, "Authorization: Bearer ${env:SENT}"] }
+  k: { command: [sh, -c, "API_KEY='${env:SCRIPTED}' exec x-mcp --user $USER"] }
 connections: { store: store, keys: ["${env:STORED}", "${env:STORED_BEFORE}"] }
 "#;
         std::fs::write(&path, text).unwrap();
@@ -243,7 +251,8 @@ connections: { store: store, keys: ["${env:STORED}", "${env:STORED_BEFORE}"] }
         let plain = "production at https://db-1.x7f3a9c2.example.com:5432/app in application/json";
         let beside = r#"
   a: { command: [sh], env: { MODE: "${env:MODE}", PLACE: "${env:PLACE}", LITERAL: claude-3-5-sonnet, BUILD: 0a1b2c3d4e5f6a7b } }
-  b: { url: "https://b.example/mcp", headers: { x-format: "${env:TYPE}", x-mode: "${env:MODE}" } }"#;
+  b: { url: "https://b.example/mcp", headers: { x-format: "${env:TYPE}", x-mode: "${env:MODE}" } }
+  c: { command: [x-mcp, --mode, "${env:MODE}", "--place=${env:PLACE}", -H, "X-Format: ${env:TYPE}", --client-id, 0a1b2c3d4e5f6a7b, "${env:MODE}"] }"#;
         assert_eq!(told(beside, plain), plain);
         // What is written out, under a name that says nothing, is what a reader of the file may see.
         assert_eq!(told(beside, "0a1b2c3d4e5f6a7b"), "0a1b2c3d4e5f6a7b");
@@ -252,6 +261,8 @@ connections: { store: store, keys: ["${env:STORED}", "${env:STORED_BEFORE}"] }
             r#"  a: { url: "https://a.example/mcp", auth: { basic: { user: "${env:MODE}", password: "${env:WORDS}" } } }"#,
             r#"  a: { url: "https://a.example/mcp", headers: { x-api-key: "${env:WORDS}" } }"#,
             r#"  a: { command: [sh], env: { API_KEY: qwertz-uiop } }"#,
+            r#"  a: { command: [x-mcp, --api-key, "${env:WORDS}"] }"#,
+            r#"  a: { command: [x-mcp, "--api-key=qwertz-uiop"] }"#,
             r#"  a: { command: [sh], env: { DATABASE_URL: "postgres://app:qwertz-uiop-1x9@h.example/app", API_KEY: "${env:WORDS}" } }"#,
         ] {
             assert_eq!(

@@ -123,6 +123,67 @@ pub(super) fn in_word<'t>(before: &'t str, word: &'t str) -> Option<Secret<'t>> 
     holds_secret(word).then_some(Secret { start: 0, name })
 }
 
+/// What the words of a command tell the program in confidence, each with the name that it has there, if any: what [`in_word`] says,
+/// and of a word that a reference brings, as secrets are written and other things too, what is drawn at random.
+pub(super) fn in_command(
+    command: &[String],
+    is_referenced: impl Fn(usize) -> bool,
+) -> Vec<(&str, &str)> {
+    let mut told = Vec::new();
+    let mut before = "";
+    for (index, word) in command.iter().enumerate() {
+        let referenced = is_referenced(index);
+        if is_script(before, word) {
+            let mut before = "";
+            for word in word.split_whitespace() {
+                let word = word.trim_matches(['"', '\'', ';']);
+                let found = in_confidence(before, word, referenced);
+                let found = found.map(|(name, value)| {
+                    let value = value.trim_start_matches(['"', '\'']);
+                    (name, value)
+                });
+                // What the shell puts in is none.
+                told.extend(found.filter(|(_, value)| !value.starts_with('$')));
+                before = word;
+            }
+        } else {
+            told.extend(in_confidence(before, word, referenced));
+        }
+        before = word;
+    }
+    // Whoever gets an address with a secret in it may tell that alone.
+    let alone = told.iter().flat_map(|(name, value)| {
+        let all = parameters(value).into_iter();
+        all.map(move |parameter| (*name, &value[parameter]))
+    });
+    let alone: Vec<_> = alone.collect();
+    told.extend(alone);
+    told
+}
+
+fn in_confidence<'t>(
+    before: &'t str,
+    word: &'t str,
+    referenced: bool,
+) -> Option<(&'t str, &'t str)> {
+    let found = in_word(before, word)
+        .map(|secret| (secret.name.unwrap_or_default(), &word[secret.start..]))
+        // A header may say anything.
+        .filter(|(name, value)| is_told_in_header(name, value));
+    if found.is_some() || !referenced {
+        return found;
+    }
+    let flag = if is_name(before.trim_start_matches('-')) && before.starts_with('-') {
+        before
+    } else {
+        ""
+    };
+    let (name, value) = assignment(word).unwrap_or((flag, word));
+    let name = name.trim_start_matches('-');
+    let is_path = value.starts_with(['/', '~', '.']);
+    (!is_path && OwnCredentials::is_one(name, value)).then_some((name, value))
+}
+
 /// Whether a secret stands anywhere in this text, references aside: the password of an address, `token=…` among other pairs, a
 /// member of an object.
 pub(super) fn holds_secret(text: &str) -> bool {

@@ -123,6 +123,8 @@ pub enum Endpoint {
 pub struct StdioSpec {
     /// The program and its arguments; never given to a shell. Never empty.
     pub command: Vec<String>,
+    /// What the words of its command tell it in confidence, each with the name that it has there, or none.
+    pub told: Vec<(String, SecretString)>,
     /// Its environment: these variables and nothing else but `PATH`, `HOME`, `LANG`, `TMPDIR` of our own (SECURITY OPS-2).
     pub env: BTreeMap<String, SecretString>,
     /// Its working directory; ours when `None`.

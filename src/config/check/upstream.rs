@@ -218,6 +218,11 @@ fn stdio(check: &mut Check<'_>, key: &str, command: &[String], raw: &Upstream) -
             check.confided.push(value.into());
         }
     }
+    let told = secrets::in_command(command, |index| {
+        check.is_referenced(&["upstreams", key, "command", &index.to_string()])
+    });
+    let values = told.iter().map(|(_, value)| SecretString::from(*value));
+    check.confided.extend(values);
     let cwd = raw.cwd.as_ref();
     let cwd: Option<PathBuf> = cwd.map(|cwd| check.beside(&at("cwd"), cwd));
     if let Some(cwd) = &cwd
@@ -232,6 +237,10 @@ fn stdio(check: &mut Check<'_>, key: &str, command: &[String], raw: &Upstream) -
     (!command.is_empty()).then(|| {
         Endpoint::Stdio(StdioSpec {
             command: command.to_vec(),
+            told: told
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.into()))
+                .collect(),
             env: raw
                 .env
                 .iter()

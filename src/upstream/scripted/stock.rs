@@ -104,6 +104,7 @@ pub(in crate::upstream) fn a_pipe() -> UpstreamSpec {
         id: UpstreamId::parse("u").unwrap(),
         endpoint: Endpoint::Stdio(StdioSpec {
             command: vec!["none".into()],
+            told: Vec::new(),
             env: std::collections::BTreeMap::new(),
             cwd: None,
         }),

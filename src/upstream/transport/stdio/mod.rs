@@ -104,13 +104,7 @@ impl Stdio {
         orphans::look_after(&tasks);
         let closing = CancellationToken::new();
         let (mux, inbox) = Mux::new(upstream.clone(), bounds.json);
-        let stderr = Stderr::capture(
-            stderr,
-            upstream.clone(),
-            &spec.env,
-            bounds.stderr_bytes,
-            &tasks,
-        );
+        let stderr = Stderr::capture(stderr, upstream.clone(), spec, bounds.stderr_bytes, &tasks);
         let (outgoing, lines) = mpsc::channel(OUTGOING);
         let (end, ends) = mpsc::channel(2);
         tasks.spawn(write(stdin, lines, closing.clone(), end.clone()));

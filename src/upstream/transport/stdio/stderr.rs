@@ -20,7 +20,7 @@ use crate::{
     protocol::UpstreamId,
     sanitize::{OwnCredentials, without_secrets, without_secrets_before},
     tasks::Tasks,
-    upstream::transport::printable::printable,
+    upstream::{spec::StdioSpec, transport::printable::printable},
 };
 
 /// The longest line kept in one; a longer one is cut into several.
@@ -42,7 +42,8 @@ pub(super) struct Stderr {
     overlap: usize,
 }
 
-/// A value of the child's environment that it may be told in confidence, with the name of its variable.
+/// A value that the child may be told in confidence, in its environment or by the words of its command, with the name that it has
+/// there.
 #[derive(Debug)]
 struct Confided {
     name: String,
@@ -69,11 +70,11 @@ impl Stderr {
     pub(super) fn capture(
         pipe: ChildStderr,
         upstream: UpstreamId,
-        env: &BTreeMap<String, SecretString>,
+        spec: &StdioSpec,
         most: usize,
         tasks: &Tasks,
     ) -> Self {
-        let stderr = Self::new(env, most);
+        let stderr = Self::new(confided(&spec.env, &spec.told), most);
         let captured = stderr.clone();
         tasks.spawn(async move {
             captured.read(pipe, &upstream).await;
@@ -82,9 +83,8 @@ impl Stderr {
         stderr
     }
 
-    fn new(env: &BTreeMap<String, SecretString>, most: usize) -> Self {
+    fn new(confided: Arc<[Confided]>, most: usize) -> Self {
         let (least, largest) = OVERLAP;
-        let confided = confided(env);
         let longest = confided
             .first()
             .map_or(0, |it| it.value.expose_secret().len());
@@ -251,19 +251,31 @@ impl Stderr {
     }
 }
 
-/// Values of variables that are called secrets, and those that are long and no paths, the longest first; each line of them by
-/// itself. Nobody has to say what of an environment is a secret.
-fn confided(env: &BTreeMap<String, SecretString>) -> Arc<[Confided]> {
+/// What is told by a command, values of variables that are called secrets, and those that are long and no paths, the longest first;
+/// each line of them by itself. Nobody has to say what of an environment is a secret.
+fn confided(
+    env: &BTreeMap<String, SecretString>,
+    told: &[(String, SecretString)],
+) -> Arc<[Confided]> {
     const SHORT: usize = 8;
     const LONG: usize = 16;
+    const UNNAMED: &str = "own_credential";
     let mut all = Vec::new();
-    for (name, value) in env {
-        let named = OwnCredentials::is_named_so(name);
+    let variables = env
+        .iter()
+        .map(|(name, value)| (name, value, OwnCredentials::is_named_so(name)));
+    let words = told.iter().map(|(name, value)| (name, value, true));
+    for (name, value, sure) in words.chain(variables) {
+        let name = if name.is_empty() {
+            UNNAMED
+        } else {
+            name.as_str()
+        };
         for line in value.expose_secret().lines().map(str::trim) {
-            let secret = named || (line.len() >= LONG && !line.starts_with('/'));
+            let secret = sure || (line.len() >= LONG && !line.starts_with('/'));
             if secret && line.len() >= SHORT {
                 all.push(Confided {
-                    name: name.clone(),
+                    name: name.to_owned(),
                     value: line.into(),
                 });
             }
@@ -320,7 +332,7 @@ mod tests {
     fn said(env: &[(&str, &str)], line: &str, piece: usize) -> String {
         let env = env.iter();
         let env = env.map(|(name, value)| ((*name).to_owned(), SecretString::from(*value)));
-        let stderr = Stderr::new(&env.collect(), 1 << 20);
+        let stderr = Stderr::new(confided(&env.collect(), &[]), 1 << 20);
         let upstream = UpstreamId::parse("u").unwrap();
         let mut held = Vec::new();
         for piece in line.as_bytes().chunks(piece) {
@@ -368,7 +380,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_kept_in_bounds_and_characters_whole() {
-        let stderr = Stderr::new(&BTreeMap::new(), 1 << 20);
+        let stderr = Stderr::new(Arc::default(), 1 << 20);
         let upstream = UpstreamId::parse("u").unwrap();
         let mut held = Vec::new();
         stderr.take(&[0xff; 100_000], &mut held, &upstream);
@@ -381,7 +393,7 @@ mod tests {
 
     #[test]
     fn of_a_last_line_that_is_too_long_to_be_told_the_beginning_is() {
-        let stderr = Stderr::new(&BTreeMap::new(), 1 << 20);
+        let stderr = Stderr::new(Arc::default(), 1 << 20);
         let upstream = UpstreamId::parse("u").unwrap();
         assert_eq!(stderr.tail(5), "");
         for (line, told) in [
@@ -402,7 +414,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_says_too_much_is_not_made_to_wait_and_what_is_left_out_is_told() {
         let (mut child, pipe) = tokio::io::duplex(64 << 10);
-        let stderr = Stderr::new(&BTreeMap::new(), 4 << 20);
+        let stderr = Stderr::new(Arc::default(), 4 << 20);
         let upstream = UpstreamId::parse("u").unwrap();
         let lines = format!("{}\n", "x".repeat(1_023)).repeat(1_024);
         let later = PERIOD + Duration::from_millis(1);

@@ -44,6 +44,7 @@ done
 fn command(command: &[&str]) -> StdioSpec {
     StdioSpec {
         command: command.iter().map(|&part| part.to_owned()).collect(),
+        told: Vec::new(),
         env: BTreeMap::new(),
         cwd: None,
     }
@@ -253,6 +254,23 @@ async fn the_environment_is_the_given_one_and_privileges_cannot_grow() {
     if cfg!(target_os = "linux") {
         assert!(said.contains("NoNewPrivs:\\t1"), "{said}");
     }
+}
+
+/// SECURITY AUD-8
+#[tokio::test]
+async fn what_the_words_of_a_command_tell_in_confidence_is_in_no_last_words() {
+    let tasks = Tasks::new();
+    let script = "echo using $1, $2 and $3 >&2";
+    let words = ["hunter2-hunter2", "swordfish-1", "plain-word"];
+    let mut spec = command(&["sh", "-c", script, "x-mcp", words[0], words[1], words[2]]);
+    let told = [("api-key", words[0]), ("", words[1])];
+    spec.told = told.map(|(name, value)| (name.into(), value.into())).into();
+    let child = start(&spec, &tasks).await.unwrap();
+    soon(child.close()).await;
+    assert_eq!(
+        child.last_words(),
+        "using [redacted:api-key], [redacted:own_credential] and plain-word"
+    );
 }
 
 #[tokio::test]
