@@ -203,9 +203,9 @@ impl Dress<'_> {
     }
 }
 
-/// Clients are told to show only icons from the server's own origin, which behind us is ours: icons that carry their
-/// bytes stay, others go.
-fn icons(icons: Node<'_>) -> Fate {
+/// What becomes of the `icons` of what a server describes. Clients are told to show only icons from the server's own origin, which
+/// behind us is ours: icons that carry their bytes stay, others go (PROTOCOL E).
+pub fn icons(icons: Node<'_>) -> Fate {
     let carried: Vec<_> = icons
         .elements()
         .filter(|icon| {

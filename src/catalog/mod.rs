@@ -48,7 +48,7 @@ use crate::{
     },
 };
 
-pub use convert::STALE;
+pub use convert::{STALE, icons};
 pub use cursor::{BadCursor, CURSOR_CHARS, CURSOR_LIFE, Position};
 pub use facts::Fact;
 pub use namespace::Namespace;

@@ -1,8 +1,9 @@
 //! Relabel: what an upstream calls its resources becomes what the client may call them (PROTOCOL E).
 //!
 //! Only the places that the protocol defines as URIs are touched: content links, embedded resources, `contents[].uri`, error
-//! `data.uri`; and, where those are looked for, the `_meta` beside them, of which goes on what may cross a hop (PROTOCOL A7).
-//! Text, `structuredContent` and arguments are opaque. Nothing is copied when nothing changes.
+//! `data.uri`; and, where those are looked for, the `_meta` beside them, of which goes on what may cross a hop (PROTOCOL A7), and
+//! the `icons`, of which goes on what does in lists. Text, `structuredContent` and arguments are opaque. Nothing is copied when
+//! nothing changes.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use futures_util::StreamExt;
 use super::{Error, Wrap, asks};
 use crate::{
     call::{Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
-    catalog::Namespace,
-    json::{Edits, Json, Node},
+    catalog::{Namespace, icons},
+    json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
     protocol::{UpstreamId, codes, meta},
     stage::Permitted,
@@ -166,7 +167,10 @@ impl Labels {
                     self.echo(uri, asked, local, edits);
                 }
             }
-            Place::Directory => uris(Some(result)).for_each(|uri| self.uri(uri, edits)),
+            Place::Directory => resources(Some(result)).for_each(|entry| {
+                described(entry, edits);
+                self.member(entry, edits);
+            }),
             Place::Task => {
                 if let Some(asking) = result.member("inputRequests") {
                     let uri = |block: Node<'_>, edits: &mut Edits| self.block(block, edits);
@@ -226,18 +230,22 @@ impl Labels {
         }
     }
 
-    /// A content block: a link's own URI, or that of the resource it embeds; of either's `_meta` what crosses.
+    /// A content block: a link's own URI, or that of the resource it embeds; of either's `_meta` what crosses, and of a link's icons
+    /// what lists show.
     fn block(&self, block: Node<'_>, edits: &mut Edits) {
-        meta::rewrite(edits, block, &[]);
         match block.member("type").and_then(Node::as_str).as_deref() {
-            Some("resource_link") => self.member(block, edits),
+            Some("resource_link") => {
+                described(block, edits);
+                self.member(block, edits);
+            }
             Some("resource") => {
+                meta::rewrite(edits, block, &[]);
                 if let Some(resource) = block.member("resource") {
                     meta::rewrite(edits, resource, &[]);
                     self.member(resource, edits);
                 }
             }
-            _ => {}
+            _ => meta::rewrite(edits, block, &[]),
         }
     }
 
@@ -340,11 +348,33 @@ fn says_missing(text: &str, uri: &str) -> bool {
             && NONE_BEHIND.contains(&close))
 }
 
+/// What describes a resource without holding it, as a list does: of its `_meta` goes on what crosses, of its icons what lists show.
+fn described(resource: Node<'_>, edits: &mut Edits) {
+    if resource.member("icons").is_none() {
+        return meta::rewrite(edits, resource, &[]);
+    }
+    let crosses = |meta: Node<'_>| meta.members().any(|member| meta::crosses(&member.key));
+    // In one go: what is cut of one object must not overlap.
+    let fate = |key: &str, value: Node<'_>| match key {
+        "icons" => icons(value),
+        meta::META if !crosses(value) => Fate::Remove,
+        _ => Fate::Keep,
+    };
+    edits.members(resource, fate, &[]);
+    if resource.member(meta::META).is_some_and(crosses) {
+        meta::rewrite(edits, resource, &[]);
+    }
+}
+
 /// `resources[].uri`
 fn uris(holder: Option<Node<'_>>) -> impl Iterator<Item = Node<'_>> {
+    resources(holder).filter_map(|resource| resource.member("uri"))
+}
+
+/// `resources[]`
+fn resources(holder: Option<Node<'_>>) -> impl Iterator<Item = Node<'_>> {
     holder
         .and_then(|holder| holder.member("resources"))
         .into_iter()
         .flat_map(Node::elements)
-        .filter_map(|resource| resource.member("uri"))
 }

@@ -268,7 +268,7 @@ async fn a_skill_is_got_and_its_files_are_read_where_they_are() {
 async fn directories_are_read_page_by_page_and_only_where_they_can_be() {
     let notes = skilled(SKILLS, ENTRY).on("resources/directory/read", |heard| {
         Play::Result(match heard.text("cursor").as_deref() {
-            None => r#"{"resources":[{"uri":"skill://acme/refunds/a.md","name":"a.md"}],"nextCursor":""}"#.into(),
+            None => r#"{"resources":[{"uri":"skill://acme/refunds/a.md","icons":[{"src":"https://tracker.example/i"}],"name":"a.md"}],"nextCursor":""}"#.into(),
             Some("") => r#"{"resources":[{"uri":"skill://acme/refunds/sub","name":"sub","mimeType":"inode/directory"}]}"#.into(),
             Some(other) => panic!("{other}"),
         })
@@ -293,6 +293,7 @@ async fn directories_are_read_page_by_page_and_only_where_they_can_be() {
         names(&first, "resources", "uri"),
         ["skill://notes/acme/refunds/a.md"]
     );
+    assert!(first["resources"][0].get("icons").is_none(), "{first}");
     let cursor = first["nextCursor"].as_str().unwrap();
     assert!(cursor.len() > 20, "sealed: {cursor}");
     let rest = read(dir, Some(cursor)).await.value();

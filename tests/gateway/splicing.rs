@@ -549,6 +549,41 @@ pairings! {
 }
 
 pairings! {
+    /// PROTOCOL E, Icons: nobody is sent to a server's hosts for what its links look like.
+    async fn of_a_links_icons_goes_on_what_does_in_lists(pair: Pairing) {
+        const CARRIED: &str = r#"{ "src" : "DATA:image\/png;base64,iVBORw0KGgo=" }"#;
+        let [gone, some, all] = [
+            r#""uri":"n://a","icons":[{"src":"https://tracker.example/i"}],"_meta":{"progressToken":1},"name" : "a""#.to_owned(),
+            format!(r#""icons":[{{"src":"http://x.example"}},{CARRIED}],"uri":"n://b","name":"b","_meta":{{"progressToken":1,"a/b":1.0}}"#),
+            format!(r#""name":"c","icons":[ {CARRIED} ],"uri":"n://c""#),
+        ];
+        let link = |members: &str| format!(r#"{{"type":"resource_link",{members}}}"#);
+        let links = [&gone, &some, &all].map(|members| link(members)).join(",");
+        let text = r#"{"type":"text","text":"t","icons":[{"src":"https://kept.example"}]}"#;
+        let called = format!(r#"{{"content":[{links},{text}]}}"#);
+        let got = format!(r#"{{"messages":[{{"role":"user","content":{}}}]}}"#, link(&gone));
+        let notes = pair
+            .upstream()
+            .tools([tool("t")])
+            .prompts(&["p"])
+            .on("tools/call", move |_| Play::Result(called.clone()))
+            .on("prompts/get", move |_| Play::Result(got.clone()));
+        let (_gateway, client) = pair.alone(&notes).await;
+        let wanted = [
+            r#""uri":"notes+n://a","name" : "a""#.to_owned(),
+            format!(r#""icons":[{CARRIED}],"uri":"notes+n://b","name":"b","_meta":{{"a/b":1.0}}"#),
+            all.replace("n://c", "notes+n://c"),
+        ];
+        let [first, ..] = &wanted;
+        let links = wanted.iter().map(|members| link(members)).collect::<Vec<_>>().join(",");
+        let told = client.call("notes_t", "{}").await.result();
+        assert_eq!(member(&told, "content").unwrap(), format!("[{links},{text}]"));
+        let told = client.ask("prompts/get", r#"{"name":"notes_p"}"#).await.result();
+        assert_eq!(member(&told, "messages").unwrap(), format!(r#"[{{"role":"user","content":{}}}]"#, link(first)));
+    }
+}
+
+pairings! {
     async fn repeated_members_are_refused_in_either_direction(pair: Pairing) {
         let notes = pair.upstream().tools([tool("t")]).on("tools/call", |_| {
             Play::Raw(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[],"x":{"é":1,"\u00e9":2}}}"#.into())
