@@ -3,8 +3,8 @@
 //! Guarantees: the acknowledgement is first, comes within [`PATIENCE`], or within [`SUBSCRIBING`] where a session subscribes,
 //! and names only what will be told; nothing else is told afterwards; a call's deadline does not end a listen; where policies
 //! decide who hears of what, those decide that hold when something happens, and a listen that watches what its caller may not
-//! hear of any more ends, so that the next one says what is in force. Deliberately absent: tasks, which the dialect looks at by
-//! calls of their own.
+//! hear of any more ends, so that the next one says what is in force; where the address of what changed may not be told, the watched
+//! one is (SECURITY 7). Deliberately absent: tasks, which the dialect looks at by calls of their own.
 
 mod ward;
 
@@ -14,13 +14,14 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Parts};
+use super::{Error, Parts, sanitize::may_be_told};
 use crate::{
-    call::{Call, Change, Event, Filter, Op, Outcome, Reply, ReplyStream, Step},
+    call::{Call, CallId, Change, Event, Filter, Op, Outcome, Reply, ReplyStream, Step},
     events::{Hub, Listener, Lists, News, Party},
     json::Json,
     jsonrpc::RpcError,
     protocol::{codes, meta},
+    sanitize::Sanitizer,
     snapshot::{Snapshot, World},
     stage::{Watchable, Watched},
 };
@@ -38,6 +39,7 @@ const SUBSCRIBING: Duration = Duration::from_secs(15);
 pub(super) struct Listens {
     hub: Arc<Hub>,
     world: Arc<World>,
+    sanitizer: Arc<Sanitizer>,
     closing: CancellationToken,
 }
 
@@ -47,6 +49,8 @@ struct Open {
     watched: Vec<Watched>,
     /// Which of them are in force.
     in_force: Vec<bool>,
+    call: CallId,
+    sanitizer: Arc<Sanitizer>,
     closing: CancellationToken,
     ward: Option<Ward>,
 }
@@ -56,6 +60,7 @@ impl Listens {
         Self {
             hub: parts.world.hub().clone(),
             world: parts.world.clone(),
+            sanitizer: parts.sanitizer.clone(),
             closing: parts.closing.clone(),
         }
     }
@@ -121,6 +126,8 @@ impl Listens {
             listener,
             watched,
             in_force,
+            call: call.id,
+            sanitizer: self.sanitizer,
             closing: self.closing,
             ward: Ward::of(call, snapshot, &self.world, wanted),
         };
@@ -169,12 +176,19 @@ impl Open {
                 }
                 Some(Ok(News::Resource { watched, below })) => {
                     let at = &self.watched[watched].at;
-                    let local = below.clone().unwrap_or_else(|| at.local.clone());
-                    let outward = at.outward_of(below);
-                    match &self.ward {
-                        Some(ward) if !ward.may_hear(at, &outward, &local) => continue,
-                        _ => Change::Resource(outward),
+                    let local = below.as_ref().unwrap_or(&at.local);
+                    let outward = at.outward_of(below.as_ref());
+                    if let Some(ward) = &self.ward
+                        && !ward.may_hear(at, &outward, local)
+                    {
+                        continue;
                     }
+                    let told = |below| may_be_told(&self.sanitizer, self.call, at, below);
+                    Change::Resource(if below.as_ref().is_none_or(told) {
+                        outward
+                    } else {
+                        at.outward.clone()
+                    })
                 }
                 Some(Err(_)) => return Step::Outcome(Outcome::Lost(too_slow())),
                 // An operator ended it.
@@ -200,12 +214,12 @@ const fn over() -> Step {
 
 impl Watchable {
     /// The URI to tell: the watched one as the client spelled it, or that of what lies below it.
-    fn outward_of(&self, below: Option<Arc<str>>) -> Arc<str> {
+    fn outward_of(&self, below: Option<&Arc<str>>) -> Arc<str> {
         match below {
             None => self.outward.clone(),
-            Some(local) => match self.namespace.outward_uri(&local) {
+            Some(local) => match self.namespace.outward_uri(local) {
                 Some(outward) => outward.into(),
-                None => local,
+                None => local.clone(),
             },
         }
     }

@@ -3,8 +3,8 @@
 //! Guarantees: arguments and answers to questions are refused or sent as they came, never altered (SECURITY I1), and the
 //! upstream of a refused call is not contacted; everything an upstream says within a call is looked at before anything above
 //! sees it, events and errors included; a question of which more would change than what people read of it is not asked. Content
-//! that is clean is handed on as it is. Deliberately absent: what is looked for
-//! and what becomes of it, which `sanitize` says.
+//! that is clean is handed on as it is. What is watched counts as said to its upstream, and the address of a change as said by it.
+//! Deliberately absent: what is looked for and what becomes of it, which `sanitize` says.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use crate::{
         Blocked, Blocks, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, ask_the_same,
         rules::Actions,
     },
-    stage::{Passage, Permitted},
+    stage::{Passage, Permitted, Watchable, Watched, Way},
     tasks::{clock, look_through},
 };
 
@@ -156,21 +156,29 @@ impl Gate<Box<Permitted>> for CheckContent {
     type Pass = Box<Permitted>;
 
     fn admit(&self, permitted: Box<Permitted>) -> Result<Box<Permitted>, Error> {
-        let Some(passage) = permitted.passage() else {
-            return Ok(permitted);
-        };
-        let (call, route) = (&permitted.call, passage.route());
+        match &permitted.way {
+            Way::Upstream(passage) => self.sent(&permitted.call, passage)?,
+            Way::Hub(watched) => self.watched(&permitted.call, watched)?,
+            Way::Snapshot | Way::Caller(_) => {}
+        }
+        Ok(permitted)
+    }
+}
+
+impl CheckContent {
+    /// What a call says.
+    fn sent(&self, call: &Call, passage: &Passage) -> Result<(), Error> {
+        let route = passage.route();
         let tool = passage.tool(&call.op);
         let subject = Subject {
-            direction: Direction::Arguments,
             upstream: Some(&route.upstream),
             item: Some(&route.local),
             call: Some(call.id),
-            actions: self.0.rules().actions(Some(&route.upstream), tool),
             skip: ours(&call.op),
-            questions: Questions::None,
-            blocks: Blocks::Named,
-            sealed: false,
+            ..Subject::new(
+                Direction::Arguments,
+                self.0.rules().actions(Some(&route.upstream), tool),
+            )
         };
         // Their keys are whatever who asked called them.
         let answered = Subject {
@@ -187,17 +195,69 @@ impl Gate<Box<Permitted>> for CheckContent {
                 .then_some((responses, &answered))
         });
         for (value, subject) in std::iter::once((&call.params, &subject)).chain(answers) {
-            let look = || look_through(value.len(), || self.0.look(value, subject));
-            match timed(&call.trail, look) {
-                Verdict::Clean | Verdict::Flagged(_) => {}
-                Verdict::Blocked(blocked) => return Err(Error::Withheld(Box::new(blocked))),
-                // INVARIANT: no action on arguments alters them; if one ever does, nothing goes.
-                Verdict::Changed(..) => {
-                    return Err(Error::Withheld(Box::new(Blocked::whole("integrity"))));
-                }
-            }
+            self.look(call, value, subject)?;
         }
-        Ok(permitted)
+        Ok(())
+    }
+
+    /// What is watched is named to its upstream as what is read is.
+    fn watched(&self, call: &Call, watched: &[Watched]) -> Result<(), Error> {
+        for Watchable {
+            upstream, local, ..
+        } in watched.iter().map(|watched| &watched.at)
+        {
+            let subject = Subject {
+                upstream: Some(upstream),
+                item: Some(local),
+                call: Some(call.id),
+                ..Subject::new(
+                    Direction::Arguments,
+                    self.0.rules().actions(Some(upstream), None),
+                )
+            };
+            self.look(call, &named(local), &subject)?;
+        }
+        Ok(())
+    }
+
+    fn look(&self, call: &Call, value: &Json, subject: &Subject<'_>) -> Result<(), Error> {
+        let look = || look_through(value.len(), || self.0.look(value, subject));
+        match timed(&call.trail, look) {
+            Verdict::Clean | Verdict::Flagged(_) => Ok(()),
+            Verdict::Blocked(blocked) => Err(Error::Withheld(Box::new(blocked))),
+            // INVARIANT: no action on arguments alters them; if one ever does, nothing goes.
+            Verdict::Changed(..) => Err(Error::Withheld(Box::new(Blocked::whole("integrity")))),
+        }
+    }
+}
+
+/// A resource as params name it.
+fn named(uri: &str) -> Json {
+    meta::object_of(&[("uri", Json::string(uri))])
+}
+
+/// Whether the address of what lies below a watched resource may be told as its upstream writes it: nothing would be altered in
+/// it.
+pub(super) fn may_be_told(
+    sanitizer: &Sanitizer,
+    call: CallId,
+    watched: &Watchable,
+    below: &Arc<str>,
+) -> bool {
+    let upstream = Some(&watched.upstream);
+    let subject = Subject {
+        upstream,
+        item: Some(&watched.local),
+        call: Some(call),
+        ..Subject::new(
+            Direction::Results,
+            sanitizer.rules().actions(upstream, None),
+        )
+    };
+    let address = named(below);
+    match look_through(address.len(), || sanitizer.look(&address, &subject)) {
+        Verdict::Clean | Verdict::Flagged(_) => true,
+        Verdict::Changed(..) | Verdict::Blocked(_) => false,
     }
 }
 
@@ -367,7 +427,8 @@ impl Watch {
                 tails.last.clone_from(&tails.log);
                 Event::Log(level, params)
             }
-            // The end of an elicitation goes on as an id of ours and nothing else; a listen's tasks are looked at by calls.
+            // The end of an elicitation goes on as an id of ours and nothing else; a listen's tasks are looked at by calls, and its
+            // resources where it is known which of them is watched.
             other @ (Event::Worded(_)
             | Event::Elicited(_)
             | Event::Acknowledged(_)

@@ -4,6 +4,7 @@ mod definitions;
 mod evasions;
 mod questions;
 mod schemas;
+mod subscriptions;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
