@@ -17,7 +17,7 @@ use crate::{
     stack::{self, Upstreams},
     stage::Passage,
     upstream::{
-        Claim, FromUpstream, State, Upstream, UpstreamError,
+        Bearer, Claim, FromUpstream, State, Upstream, UpstreamError,
         spec::{Endpoint, UpstreamSpec},
     },
 };
@@ -152,6 +152,10 @@ impl Upstreams for Fleet {
 
     fn absence(&self, upstream: &UpstreamId) -> Option<UpstreamError> {
         self.all.get(upstream)?.absence()
+    }
+
+    fn bearer(&self, upstream: &UpstreamId, identity: &Arc<Identity>) -> Option<Bearer> {
+        self.all.get(upstream)?.bearer(identity)
     }
 
     fn claim(

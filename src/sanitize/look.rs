@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{
-    Blocks, Class, Detector, Hit, Sanitizer, Subject, Survey,
+    Blocks, Class, Detector, Hit, OwnCredentials, Sanitizer, Subject, Survey,
     decoded::Decoded,
     hit::HITS,
     placeholder::is_placeholder,
@@ -156,6 +156,9 @@ impl<'a, 'b> Look<'a, 'b> {
         // They are kept from text to text for their memory alone.
         self.hits.clear();
         detector.inspect_surveyed(text, self.survey, self.hits);
+        if class == Class::Own {
+            OwnCredentials::lent(self.subject.lent, text, self.hits);
+        }
         self.work.check()?;
         if self.hits.len() > HITS {
             return Err(Exhausted::Hits);

@@ -9,6 +9,7 @@ use std::{
     borrow::Cow,
     collections::VecDeque,
     fmt,
+    ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -95,6 +96,16 @@ impl OwnCredentials {
         let mut hits = Vec::new();
         self.inspect(text, &mut hits);
         replaced(text, &hits)
+    }
+
+    /// What of `lent` stands in a text, which is no more than a few: so they are looked for one by one.
+    pub(super) fn lent(lent: &[SecretString], text: &str, hits: &mut Vec<Hit>) {
+        let lent = lent.iter().map(ExposeSecret::expose_secret);
+        for value in lent.filter(|value| value.len() >= LEAST) {
+            looked(text.len());
+            let all = memchr::memmem::find_iter(text.as_bytes(), value.as_bytes());
+            hits.extend(all.map(|at| hit(at..at + value.len())));
+        }
     }
 
     /// Whether a variable or header of this name holds a credential, by its name.
@@ -271,13 +282,18 @@ impl Detector for OwnCredentials {
                 continue;
             };
             at = found.start() + form.expose_secret().len();
-            hits.push(Hit {
-                span: found.start()..at,
-                class: Class::Own,
-                rule: "own_credential".into(),
-                inert: None,
-            });
+            hits.push(hit(found.start()..at));
         }
+    }
+}
+
+/// A credential that stands there.
+fn hit(span: Range<usize>) -> Hit {
+    Hit {
+        span,
+        class: Class::Own,
+        rule: "own_credential".into(),
+        inert: None,
     }
 }
 

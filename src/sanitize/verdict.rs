@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use secrecy::SecretString;
+
 use super::{rules::Actions, work::Exhausted};
 use crate::{
     call::CallId,
@@ -24,6 +26,8 @@ pub struct Subject<'a> {
     pub call: Option<CallId>,
     /// What is done.
     pub actions: &'a Actions,
+    /// Credentials that the gateway holds for this alone, looked for beside those that it always holds.
+    pub lent: &'a [SecretString],
     /// Members of the value itself that are handles, ours or others': where they are strings they are not looked at.
     pub skip: &'a [&'a str],
     /// Where questions stand in the value, whose addresses nobody edits (C11).
@@ -43,6 +47,7 @@ impl<'a> Subject<'a> {
             item: None,
             call: None,
             actions,
+            lent: &[],
             skip: &[],
             questions: Questions::None,
             blocks: Blocks::Named,

@@ -119,14 +119,14 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(gate(RateLimit::per_route())) // below Authorize: a refusal must not tell of what is hidden
         .layer(SeatLayer::<Box<Permitted>>::new()) // calls at once by tool and upstream
-        .layer(gate(CheckContent(parts.sanitizer.clone()))) // what must not leave: before a person is asked, and never altered
+        .layer(gate(CheckContent::new(parts))) // what must not leave: before a person is asked, and never altered
         .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
         .layer(LoginLayer::new(parts)) // who has to log in first is asked to, before the upstream hears of the call
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
-        .layer(wrap(Sanitize::new(parts.sanitizer.clone()))) // all above see what the client will see
+        .layer(wrap(Sanitize::new(parts))) // all above see what the client will see
         .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
         .layer(DecideLayer::new(parts)); // on record before anybody upstream hears of it
     let dispatch = Dispatch::new(parts, handles); // snapshot, hub or upstream: one match on the target

@@ -9,7 +9,7 @@ use crate::{
     call::{Call, Identity, Reply},
     protocol::UpstreamId,
     stage::Passage,
-    upstream::{Claim, UpstreamError},
+    upstream::{Bearer, Claim, UpstreamError},
 };
 
 /// The way to the upstreams.
@@ -24,6 +24,12 @@ pub trait Upstreams: Send + Sync + 'static {
 
     /// Why nothing is known of what an upstream offers; `None` where that is as it should be.
     fn absence(&self, _upstream: &UpstreamId) -> Option<UpstreamError> {
+        None
+    }
+
+    /// What a call of this principal to an upstream goes with, where tokens for it are got; `None` where what it goes with is
+    /// configured, or nothing.
+    fn bearer(&self, _upstream: &UpstreamId, _identity: &Arc<Identity>) -> Option<Bearer> {
         None
     }
 

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Claim, Deadline, Peer, Reached, UpstreamError,
     connector::{Connector, Dialer},
-    credentials::Credentials,
+    credentials::{Bearer, Credentials},
     health::Circuit,
     mishaps::Past,
     shared::{Being, Presence, Shared},
@@ -229,6 +229,12 @@ impl Upstream {
     /// is everybody's, or there is no token to read it with.
     pub fn claim(&self, identity: &Arc<Identity>) -> Option<Claim> {
         self.shared.claim(identity)
+    }
+
+    /// What a call of this principal goes with, where tokens for it are got; `None` where what it goes with is configured, or nothing.
+    pub fn bearer(&self, identity: &Arc<Identity>) -> Option<Bearer> {
+        let credentials = self.shared.terms.credentials.as_ref();
+        credentials.map(|credentials| Bearer::of(credentials, identity))
     }
 
     /// Some principals have logged in, or are no longer connected: what was read for them is looked at again.

@@ -60,7 +60,7 @@ use crate::{
 use bell::Bell;
 use holdings::Holder;
 
-pub use credentials::CredentialError;
+pub use credentials::{Bearer, CredentialError};
 pub use deadline::Deadline;
 pub use handle::{State, Status, Upstream};
 pub use mishaps::Past;

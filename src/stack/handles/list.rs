@@ -100,7 +100,8 @@ impl Handles {
         let tool = tool.map(|tool| tool.local.clone());
         let passage = Passage::to_task(task.route(), permit, tool);
         // As if it had been asked for alone: each is judged by the rules of its own server and tool.
-        let watch = Watch::of(&self.sanitizer, call, &ask.op, &passage);
+        let bearer = upstreams.bearer(&task.upstream, &call.identity);
+        let watch = Watch::of(&self.sanitizer, call, &ask.op, (&passage, bearer));
         let reply = match upstreams.call(ask, passage).await {
             Ok(Reply::Done(outcome)) => outcome,
             Ok(Reply::Stream(mut steps)) => loop {

@@ -12,8 +12,9 @@ mod tests;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
+use secrecy::SecretString;
 
-use super::{Error, Gate, Wrap, skills::Named};
+use super::{Error, Gate, Parts, Upstreams, Wrap, skills::Named};
 use crate::{
     call::{
         Call, CallId, Event, InputRequired, LogLevel, Op, Outcome, Reply, ReplyStream, Step,
@@ -30,24 +31,28 @@ use crate::{
     },
     stage::{Passage, Permitted, Watchable, Watched, Way},
     tasks::{clock, look_through},
+    upstream::Bearer,
 };
 
 /// Judges what goes to an upstream.
-#[derive(Debug)]
-pub(super) struct CheckContent(pub(super) Arc<Sanitizer>);
+pub(super) struct CheckContent {
+    sanitizer: Arc<Sanitizer>,
+    upstreams: Arc<dyn Upstreams>,
+}
 
 /// Judges what comes back.
-#[derive(Debug)]
 pub(super) struct Sanitize {
     sanitizer: Arc<Sanitizer>,
+    upstreams: Arc<dyn Upstreams>,
     /// What is held to a digest by an answer that came through here.
     named: Arc<Named>,
 }
 
 impl Sanitize {
-    pub(super) fn new(sanitizer: Arc<Sanitizer>) -> Self {
+    pub(super) fn new(parts: &Parts) -> Self {
         Self {
-            sanitizer,
+            sanitizer: parts.sanitizer.clone(),
+            upstreams: parts.upstreams.clone(),
             named: Arc::default(),
         }
     }
@@ -62,6 +67,8 @@ pub(super) struct Watch {
     item: Option<Arc<str>>,
     call: CallId,
     trail: Trail,
+    /// What the call goes with, where that was got for it.
+    bearer: Option<Bearer>,
     /// How a result is read; what else comes back is read as what it is.
     result: Reading,
     /// Whether the reader of the result may know its digest.
@@ -166,18 +173,28 @@ impl Gate<Box<Permitted>> for CheckContent {
 }
 
 impl CheckContent {
+    pub(super) fn new(parts: &Parts) -> Self {
+        Self {
+            sanitizer: parts.sanitizer.clone(),
+            upstreams: parts.upstreams.clone(),
+        }
+    }
+
     /// What a call says.
     fn sent(&self, call: &Call, passage: &Passage) -> Result<(), Error> {
         let route = passage.route();
         let tool = passage.tool(&call.op);
+        let bearer = self.upstreams.bearer(&route.upstream, &call.identity);
+        let lent = tokens(bearer.as_ref());
         let subject = Subject {
             upstream: Some(&route.upstream),
             item: Some(&route.local),
             call: Some(call.id),
+            lent: &lent,
             skip: ours(&call.op),
             ..Subject::new(
                 Direction::Arguments,
-                self.0.rules().actions(Some(&route.upstream), tool),
+                self.sanitizer.rules().actions(Some(&route.upstream), tool),
             )
         };
         // Their keys are whatever who asked called them.
@@ -212,7 +229,7 @@ impl CheckContent {
                 call: Some(call.id),
                 ..Subject::new(
                     Direction::Arguments,
-                    self.0.rules().actions(Some(upstream), None),
+                    self.sanitizer.rules().actions(Some(upstream), None),
                 )
             };
             self.look(call, &named(local), &subject)?;
@@ -221,7 +238,7 @@ impl CheckContent {
     }
 
     fn look(&self, call: &Call, value: &Json, subject: &Subject<'_>) -> Result<(), Error> {
-        let look = || look_through(value.len(), || self.0.look(value, subject));
+        let look = || look_through(value.len(), || self.sanitizer.look(value, subject));
         match timed(&call.trail, look) {
             Verdict::Clean | Verdict::Flagged(_) => Ok(()),
             Verdict::Blocked(blocked) => Err(Error::Withheld(Box::new(blocked))),
@@ -229,6 +246,11 @@ impl CheckContent {
             Verdict::Changed(..) => Err(Error::Withheld(Box::new(Blocked::whole("integrity")))),
         }
     }
+}
+
+/// What nobody may learn of a call beside what is always held.
+fn tokens(bearer: Option<&Bearer>) -> Vec<SecretString> {
+    bearer.map(Bearer::tokens).unwrap_or_default()
 }
 
 /// A resource as params name it.
@@ -269,7 +291,8 @@ impl Wrap<Box<Permitted>> for Sanitize {
         // What is answered here is ours, but for the states in a list of tasks: they are looked at where they are asked for.
         let passage = permitted.passage()?;
         let route = passage.route();
-        let mut watch = Watch::of(&self.sanitizer, call, &call.op, passage);
+        let bearer = self.upstreams.bearer(&route.upstream, &call.identity);
+        let mut watch = Watch::of(&self.sanitizer, call, &call.op, (passage, bearer));
         if matches!(call.op, Op::ReadResource(_)) {
             if route.local.starts_with("ui://") {
                 // An app is active content, by its nature; its host shuts it in (PROTOCOL G16).
@@ -351,8 +374,13 @@ struct Tails {
 }
 
 impl Watch {
-    /// Of what comes back along this passage, where `op` is asked for within `call`.
-    pub(super) fn of(sanitizer: &Arc<Sanitizer>, call: &Call, op: &Op, passage: &Passage) -> Self {
+    /// Of what comes back along this passage, where `op` is asked for within `call` and goes with that.
+    pub(super) fn of(
+        sanitizer: &Arc<Sanitizer>,
+        call: &Call,
+        op: &Op,
+        (passage, bearer): (&Passage, Option<Bearer>),
+    ) -> Self {
         let route = passage.route();
         let rules = sanitizer.rules();
         Self {
@@ -362,6 +390,7 @@ impl Watch {
             item: Some(route.local.clone()),
             call: call.id,
             trail: call.trail.clone(),
+            bearer,
             result: result_of(op),
             sealed: false,
             names: None,
@@ -370,12 +399,14 @@ impl Watch {
     }
 
     fn look(&self, value: &Json, tail: Option<&mut Tail>, reading: Reading) -> Verdict {
+        let lent = tokens(self.bearer.as_ref());
         let subject = Subject {
             direction: Direction::Results,
             upstream: self.upstream.as_ref(),
             item: self.item.as_ref(),
             call: Some(self.call),
             actions: &self.actions,
+            lent: &lent,
             skip: reading.handles,
             questions: reading.questions,
             blocks: reading.blocks,

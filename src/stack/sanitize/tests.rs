@@ -33,6 +33,7 @@ fn watch() -> Watch {
         item: None,
         call: CallId::new(),
         trail: Trail::NONE,
+        bearer: None,
         result: Reading::PLAIN,
         sealed: false,
         names: None,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, header::AUTHORIZATION};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::{CredentialError, Loan};
@@ -49,6 +49,12 @@ impl Connected {
         let all = self.connections.list();
         all.iter()
             .any(|connection| connection.account.upstream == self.upstream)
+    }
+
+    /// As [`super::Credentials::held`].
+    pub(super) fn held(&self, identity: &Identity) -> Option<SecretString> {
+        let account = Account::of(&self.upstream, &identity.principal);
+        Some(self.connections.current(&account)?.access.clone())
     }
 
     pub(super) fn loan(&self) -> &Loan {

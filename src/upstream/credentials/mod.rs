@@ -7,6 +7,7 @@
 //! like others and cost a call nothing.
 
 mod ask;
+mod bearer;
 mod behalf;
 mod connected;
 mod error;
@@ -22,9 +23,10 @@ use std::{sync::Arc, time::Duration};
 
 use http::header::AUTHORIZATION;
 use moka::sync::Cache;
+use secrecy::SecretString;
 
-pub use self::error::CredentialError;
 pub(super) use self::{ask::INVALID_REQUEST, connected::Connected, loan::Loan};
+pub use self::{bearer::Bearer, error::CredentialError};
 
 use self::{
     behalf::Behalf,
@@ -113,6 +115,14 @@ impl Credentials {
         match self {
             Self::Granted(_) => identity.assertion.as_ref().map(|_| 0),
             Self::Connected(connected) => connected.mark(identity),
+        }
+    }
+
+    /// The token that requests on behalf of this principal go with, if there is one now.
+    fn held(&self, identity: &Identity) -> Option<SecretString> {
+        match self {
+            Self::Granted(granted) => granted.held(identity),
+            Self::Connected(connected) => connected.held(identity),
         }
     }
 
@@ -275,6 +285,15 @@ impl Granted {
             out.headers.insert(AUTHORIZATION, token.header);
         }
         transport.send(out).await
+    }
+
+    fn held(&self, identity: &Identity) -> Option<SecretString> {
+        let whose = if self.is_per_principal() {
+            Whose::Principal(identity.grantee())
+        } else {
+            Whose::Service
+        };
+        self.0.slots.get(&whose)?.text()
     }
 
     async fn header(

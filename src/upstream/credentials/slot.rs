@@ -16,7 +16,7 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 use http::HeaderValue;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 
 use super::CredentialError;
@@ -183,6 +183,13 @@ impl Slot {
         held.token = None;
         held.distrust_until = Some(now + DISTRUST);
         true
+    }
+
+    /// The token that is kept, bare.
+    pub(super) fn text(&self) -> Option<SecretString> {
+        let held = self.held();
+        let header = held.token.as_ref()?.header.to_str().ok()?;
+        header.strip_prefix("Bearer ").map(SecretString::from)
     }
 
     /// A panic under the lock leaves nothing half done, so poison says nothing.

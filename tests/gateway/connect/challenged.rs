@@ -86,7 +86,7 @@ impl Front {
 
     fn gateway(&self) -> GatewayBuilder {
         let block = format!(
-            "{{ url: \"{}\", auth: {{ authorization_code: {{ client_id: usher }} }} }}",
+            "{{ url: \"{}\", auth: {{ authorization_code: {{ client_id: usher }} }}, {SHOWN} }}",
             self.url()
         );
         Gateway::of().placed("github", &block)

@@ -17,6 +17,8 @@ use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, sync::watch};
 use usher::tasks::Tasks;
 
+use super::SHOWN;
+
 /// What an answer to a browser says of who gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Iss {
@@ -123,7 +125,7 @@ impl LoginServer {
     /// What an upstream's block says of it.
     pub(super) fn auth(&self) -> String {
         format!(
-            "auth: {{ authorization_code: {{ issuer: \"{}\", client_id: usher, scopes: [read, write] }} }}",
+            "auth: {{ authorization_code: {{ issuer: \"{}\", client_id: usher, scopes: [read, write] }} }}, {SHOWN}",
             self.issuer()
         )
     }

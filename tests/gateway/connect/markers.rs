@@ -64,7 +64,7 @@ async fn no_grant_code_secret_or_cookie_of_a_login_is_in_any_answer_log_or_file(
         .closed()
         .tools([tool("t")])
         .on("tools/call", |heard| match heard.header("authorization") {
-            Some(_) => Play::Result(text_result("done")),
+            Some(token) => Play::Result(text_result(token)),
             None => Play::Status(401),
         });
     let directory = tempfile::tempdir().unwrap();

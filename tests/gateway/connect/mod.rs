@@ -25,6 +25,8 @@ use login::LoginServer;
 const MODERN: Revision = Revision::V2026_07_28;
 const LEGACY: Revision = Revision::V2025_11_25;
 const URLS: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
+/// Servers here say which token they were sent. That clients are told none is looked at where tokens are markers.
+const SHOWN: &str = "sanitize: { classes: { own_credential: off } }";
 const KEY: &str = "dev.usher/login";
 
 /// A server with a tool `t` that answers whoever comes with a token of `server`, and says which.

@@ -8,11 +8,13 @@ mod tls;
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use usher::{app::App, config, tasks::Tasks};
 
 use self::issuer::Issuer;
 use super::harness::{
-    Client, EVERYTHING, MEDDLING, PATIENCE, Pairing, Play, Revision, Upstream, tool,
+    Client, EVERYTHING, Heard, MEDDLING, PATIENCE, Pairing, Play, Revision, Upstream, text_result,
+    tool,
 };
 
 /// A gateway whose configuration refers to secrets.
@@ -223,6 +225,45 @@ pairings! {
         assert!(asked[0].contains("grant_type=client_credentials"), "{asked:?}");
         assert!(asked[0].contains("scope=notes"), "{asked:?}");
         assert!(asked[0].contains("resource=http%3A%2F%2F127.0.0.1%3A"), "{asked:?}");
+    }
+}
+
+pairings! {
+    /// SECURITY 7, C3: what was got for calls to a server is for that server alone.
+    async fn a_token_that_goes_with_a_call_comes_back_to_nobody(pair: Pairing) {
+        const TOKEN: &str = "t0k-service-0";
+        let issuer = Issuer::start();
+        let shown = |heard: &Heard| {
+            let token = heard.header("authorization").unwrap_or_default().to_owned();
+            let encoded = STANDARD.encode(format!("what was sent to here is {token} and nothing else"));
+            format!("{token} {encoded}")
+        };
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", move |heard| {
+            let said = shown(heard);
+            let event = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":$token,"progress":1,"message":"{said}"}}}}"#);
+            Play::Events(vec![event], Box::new(Play::Result(text_result(&said))))
+        });
+        let gateway = Secretive::start(&notes, &grant("client_credentials", &issuer), &[]).await;
+        let client = gateway.client(pair.client).await;
+        let encoded = STANDARD.encode(format!("what was sent to here is Bearer {TOKEN} and nothing else"));
+        for _ in 0..2 {
+            let answer = client.call("notes_t", "{}").meta(r#""progressToken":"p""#).await;
+            assert_eq!(answer.events().len(), 1, "{answer:?}");
+            assert!(!answer.body.contains(TOKEN) && !answer.body.contains(&encoded), "{answer:?}");
+            let marks = answer.value()["_meta"]["dev.usher/content"].to_string();
+            assert!(marks.contains(r#""rule":"own_credential""#), "{marks}");
+        }
+        // Nor does anybody send it back.
+        let sent = notes.heard("tools/call").len();
+        let refused = client.call("notes_t", &format!(r#"{{"q":"{TOKEN}"}}"#)).await;
+        assert_eq!(refused.tool_error(), "content_blocked");
+        assert_eq!(notes.heard("tools/call").len(), sent);
+        notes.now_on("tools/call", move |heard| {
+            Play::Error(format!(r#"{{"code":-32000,"message":"{}"}}"#, shown(heard)))
+        });
+        let failed = client.call("notes_t", "{}").await;
+        assert!(failed.body.contains("[redacted:"), "{failed:?}");
+        assert!(!failed.body.contains(TOKEN) && !failed.body.contains(&encoded), "{failed:?}");
     }
 }
 

@@ -378,3 +378,23 @@ async fn lists_that_are_everybodys_are_read_once_by_the_gateway() {
             .starts_with("Bearer t0k-service-")
     );
 }
+
+/// SECURITY 7, C3: not even to the person that it stands for.
+#[tokio::test]
+async fn a_token_that_was_got_for_a_person_comes_back_to_nobody() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let scene = scene(Upstream::http(revision), "", "").await;
+        scene.notes.now_on("tools/call", |heard| {
+            Play::Result(text_result(
+                heard.header("authorization").unwrap_or_default(),
+            ))
+        });
+        let ana = scene.person("ana", revision).await;
+        for _ in 0..2 {
+            let answer = ana.call("notes_a", "{}").await;
+            assert!(!answer.body.contains("t0k-"), "{answer:?}");
+            let marks = answer.value()["_meta"]["dev.usher/content"].to_string();
+            assert!(marks.contains(r#""rule":"own_credential""#), "{marks}");
+        }
+    }
+}
