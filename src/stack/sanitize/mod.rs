@@ -1,10 +1,10 @@
 //! Sanitize: no upstream is sent what must not leave, and no client what must not come through (SECURITY 7).
 //!
-//! Guarantees: arguments and answers to questions are refused or sent as they came, never altered (SECURITY I1), and the
-//! upstream of a refused call is not contacted; everything an upstream says within a call is looked at before anything above
-//! sees it, events and errors included; a question of which more would change than what people read of it is not asked. Content
-//! that is clean is handed on as it is. What is watched counts as said to its upstream, and the address of a change as said by it.
-//! Deliberately absent: what is looked for and what becomes of it, which `sanitize` says.
+//! Guarantees: arguments and answers to questions, errors among them, are refused or sent as they came, never altered
+//! (SECURITY I1), and the upstream of a refused call is not contacted; everything an upstream says within a call is looked at
+//! before anything above sees it, events and errors included; a question of which more would change than what people read of
+//! it is not asked. Content that is clean is handed on as it is. What is watched counts as said to its upstream, and the
+//! address of a change as said by it. Deliberately absent: what is looked for and what becomes of it, which `sanitize` says.
 
 #[cfg(test)]
 mod tests;
@@ -211,7 +211,16 @@ impl CheckContent {
                 .is_none()
                 .then_some((responses, &answered))
         });
-        for (value, subject) in std::iter::once((&call.params, &subject)).chain(answers) {
+        // A client may answer with an error of its own, which goes to the upstream as well.
+        let refusal = Subject {
+            blocks: Blocks::All,
+            ..answered
+        };
+        let refused = call.resume.iter().flat_map(|resume| &resume.refused);
+        let refused: Vec<_> = refused.map(|(_, error)| said_in(error)).collect();
+        let refused = refused.iter().map(|said| (said, &refusal));
+        let all = std::iter::once((&call.params, &subject)).chain(answers);
+        for (value, subject) in all.chain(refused) {
             self.look(call, value, subject)?;
         }
         Ok(())
@@ -529,15 +538,12 @@ impl Watch {
         Ok((value, marks))
     }
 
-    /// An error is read as one: what is cut in two may begin in its message and end in its data.
     fn failed(&self, error: RpcError, tail: Option<&mut Tail>) -> Result<RpcError, Error> {
-        let mut members = vec![("message", Json::string(&error.message))];
-        members.extend(error.data.clone().map(|data| ("data", data)));
         let reading = match error.code {
             codes::URL_ELICITATION_REQUIRED => Reading::VISITS,
             _ => Reading::ERROR,
         };
-        let said = match self.look(&meta::object_of(&members), tail, reading) {
+        let said = match self.look(&said_in(&error), tail, reading) {
             Verdict::Clean | Verdict::Flagged(_) => return Ok(error),
             Verdict::Changed(said, _) => said,
             Verdict::Blocked(blocked) => return Err(Error::Blocked(Box::new(blocked))),
@@ -555,6 +561,13 @@ impl Watch {
             _ => Err(Error::Blocked(Box::new(Blocked::whole("integrity")))),
         }
     }
+}
+
+/// What an error says. It is read as one: what is cut in two may begin in its message and end in its data.
+fn said_in(error: &RpcError) -> Json {
+    let mut members = vec![("message", Json::string(&error.message))];
+    members.extend(error.data.clone().map(|data| ("data", data)));
+    meta::object_of(&members)
 }
 
 /// Whether a member of a withheld event may stay: it is a number or a word of the protocol, and not text that an upstream wrote

@@ -1,8 +1,12 @@
 //! C11: what people must not be asked, they are not asked.
 
+use tokio::sync::mpsc;
+
 use super::{GONE, RULE, SECRET};
 use crate::{
-    harness::{Answer, Gateway, Heard, Play, Revision, Says, Upstream, tool},
+    harness::{
+        Answer, Gateway, Heard, Play, Revision, Says, Turn, Upstream, parse, text_result, tool,
+    },
     tasks::{self, about},
 };
 
@@ -155,6 +159,53 @@ async fn no_question_and_no_answer_goes_unread_whatever_its_key_is_called() {
         assert_eq!(talk.answer.tool_error(), "content_blocked", "{key}");
         assert_eq!(notes.heard("tools/call").len(), 1, "{key}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_answers_with_an_error_says_nothing_that_must_not_leave() {
+    let sample = r#"{"messages":[],"maxTokens":1}"#;
+    let told = async |error: String| {
+        let (hear, mut heard) = mpsc::channel(1);
+        let notes = Upstream::http(Revision::V2025_11_25).tools([tool("t")]).on(
+            "tools/call",
+            move |_: &Heard| {
+                let hear = hear.clone();
+                Play::live(move |turn: Turn| {
+                    let hear = hear.clone();
+                    async move {
+                        let answer = turn.ask("sampling/createMessage", sample).await;
+                        hear.send(answer["error"].clone()).await.unwrap();
+                        turn.result(&text_result("so be it")).await;
+                    }
+                })
+            },
+        );
+        let gateway = Gateway::of()
+            .setting(RULE)
+            .upstream("notes", &notes)
+            .start()
+            .await;
+        let able = r#"{"sampling":{}}"#;
+        let client = gateway.client_able(Revision::V2025_11_25, able).await;
+        let talk = client
+            .call("notes_t", "{}")
+            .answering(|_, _| Says::Error(error.clone()))
+            .await;
+        (talk.answer, heard.recv().await.unwrap())
+    };
+    for error in [
+        format!(r#"{{"code":-1,"message":"401 for {SECRET}"}}"#),
+        format!(r#"{{"code":-1,"message":"401","data":{{"key":["{SECRET}"]}}}}"#),
+        r#"{"code":-1,"message":"401 for falcon-12","data":"3456"}"#.to_owned(),
+    ] {
+        let (answer, heard) = told(error.clone()).await;
+        assert_eq!(answer.tool_error(), "content_blocked", "{error}");
+        assert_eq!(heard["message"], "nobody answered", "{error}");
+    }
+    let fine = r#"{"code":-1,"message":"no","data":{"why":1.50}}"#;
+    let (answer, heard) = told(fine.to_owned()).await;
+    assert_eq!(answer.text(), "so be it");
+    assert_eq!(heard.to_string(), parse(fine).to_string());
 }
 
 #[tokio::test]
