@@ -9,8 +9,22 @@ use super::{
 };
 use crate::json::{Json, Kind, Node, Span};
 
-/// The questions of a value: whether each is asked by an address, and its params.
-fn questions(value: &Json, of: Questions) -> impl Iterator<Item = (bool, Node<'_>)> {
+/// How a person is asked. One who is asked by both, or may be, is asked by either: nobody knows which of them a client takes.
+#[derive(Debug, Clone, Copy)]
+struct Ways {
+    address: bool,
+    form: bool,
+}
+
+impl Ways {
+    const ADDRESS: Self = Self {
+        address: true,
+        form: false,
+    };
+}
+
+/// The questions of a value: how each is asked, and its params.
+fn questions(value: &Json, of: Questions) -> impl Iterator<Item = (Ways, Node<'_>)> {
     let visits = match of {
         Questions::None | Questions::Requests | Questions::State => None,
         Questions::Visits => {
@@ -22,47 +36,52 @@ fn questions(value: &Json, of: Questions) -> impl Iterator<Item = (bool, Node<'_
     let visits = visits.into_iter().flat_map(Node::elements);
     requests
         .filter_map(|request| elicitation(request.value))
-        .chain(visits.map(|visit| (true, visit)))
+        .chain(visits.map(|visit| (Ways::ADDRESS, visit)))
 }
 
 /// The first question that must not be asked so.
 pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
-    for (url, params) in questions(value, of) {
-        let fault = if url {
-            address_fault(params).map(|rule| (rule, params.span().start))
-        } else {
-            let schema = params.member("requestedSchema");
-            schema.and_then(|schema| field_fault(schema, 0))
+    questions(value, of).find_map(|(ways, params)| {
+        let (rule, place) = question_fault(value, of, ways, params)?;
+        Some(Blocked {
+            reason: REASON,
+            kind: Class::Elicitation.word(),
+            rule: Some(rule.into()),
+            place,
+        })
+    })
+}
+
+/// What is wrong with a question, and where.
+fn question_fault(
+    value: &Json,
+    of: Questions,
+    ways: Ways,
+    params: Node<'_>,
+) -> Option<(&'static str, String)> {
+    if ways.address
+        && let Some(rule) = address_fault(params)
+    {
+        let place = match of {
+            Questions::None | Questions::Requests => "/*/params/url",
+            Questions::State => "/inputRequests/*/params/url",
+            Questions::Visits => "/data/elicitations/*/url",
         };
-        if let Some((rule, at)) = fault {
-            return Some(Blocked {
-                reason: REASON,
-                kind: Class::Elicitation.word(),
-                rule: Some(rule.into()),
-                place: if url {
-                    match of {
-                        Questions::None | Questions::Requests => "/*/params/url".to_owned(),
-                        Questions::State => "/inputRequests/*/params/url".to_owned(),
-                        Questions::Visits => "/data/elicitations/*/url".to_owned(),
-                    }
-                } else {
-                    // Keys are the upstream's own and may be anything; the field is named by what made it one.
-                    let end = params.span().start;
-                    value
-                        .pointers(&[at], |name| name.start < end)
-                        .swap_remove(0)
-                },
-            });
-        }
+        return Some((rule, place.to_owned()));
     }
-    None
+    let schema = params.member("requestedSchema").filter(|_| ways.form)?;
+    let (rule, at) = field_fault(schema, 0)?;
+    // Keys are the upstream's own and may be anything; the field is named by what made it one.
+    let end = params.span().start;
+    let place = value.pointers(&[at], |name| name.start < end);
+    Some((rule, place.into_iter().next().unwrap_or_default()))
 }
 
 /// Whether questions ask for the same after something in them was changed: it may be what people read of them, but not their own
 /// names, nor names, choices and rules of what a form asks for. An answer goes back under these, and nobody would know it.
 pub fn ask_the_same(before: &Json, after: &Json, of: Questions) -> bool {
     let forms = |value| {
-        let forms = questions(value, of).filter(|(url, _)| !url);
+        let forms = questions(value, of).filter(|(ways, _)| ways.form);
         forms.filter_map(|(_, params)| params.member("requestedSchema"))
     };
     same_names(requests(before, of), requests(after, of))
@@ -125,22 +144,29 @@ fn is_same_schema<'a>(before: Node<'a>, after: Node<'a>) -> bool {
 
 /// Adds where the addresses stand that people are sent to, which nobody edits.
 pub(super) fn addresses(value: &Json, of: Questions, spans: &mut Vec<Span>) {
-    let asked = questions(value, of).filter(|(url, _)| *url);
+    let asked = questions(value, of).filter(|(ways, _)| ways.address);
     let urls = asked.filter_map(|(_, params)| params.member("url"));
     let written = urls.filter(|url| url.kind() == Kind::String);
     spans.extend(written.map(Node::span));
 }
 
-/// Whether a request asks a person, and whether by an address; its params.
-fn elicitation(request: Node<'_>) -> Option<(bool, Node<'_>)> {
+/// How a request asks a person, if it does; its params.
+fn elicitation(request: Node<'_>) -> Option<(Ways, Node<'_>)> {
     let method = request.member("method").and_then(Node::as_str)?;
     if method != "elicitation/create" {
         return None;
     }
     let params = request.member("params")?;
     let mode = params.member("mode").and_then(Node::as_str);
-    let url = mode.as_deref() == Some("url") || params.member("url").is_some();
-    Some((url, params))
+    let ways = if mode.as_deref() == Some("url") {
+        Ways::ADDRESS
+    } else {
+        Ways {
+            address: params.member("url").is_some(),
+            form: true,
+        }
+    };
+    Some((ways, params))
 }
 
 fn address_fault(params: Node<'_>) -> Option<&'static str> {
@@ -232,14 +258,17 @@ fn secret_said(schema: Node<'_>) -> Option<usize> {
         .or_else(|| said("description", is_asked_for))
 }
 
-/// Whether it is ticked or chosen from a list, and so no secret; a list of nothing leaves nothing to choose.
+/// Whether it is ticked or chosen from a list, and so no secret; a list of nothing leaves nothing to choose, and one with room
+/// for anything else is none.
 fn is_chosen(field: Node<'_>) -> bool {
-    let first = |list: &str| field.member(list).and_then(|list| list.elements().next());
+    let chosen = |list: &str, is_choice: fn(Node<'_>) -> bool| {
+        let choices = || field.member(list).into_iter().flat_map(Node::elements);
+        choices().next().is_some() && choices().all(is_choice)
+    };
     field.member("type").and_then(Node::as_str).as_deref() == Some("boolean")
-        || first("enum").is_some()
-        || ["oneOf", "anyOf"]
-            .iter()
-            .any(|list| first(list).is_some_and(is_given))
+        || chosen("enum", |_| true)
+        || chosen("oneOf", is_given)
+        || chosen("anyOf", is_given)
 }
 
 #[cfg(test)]
@@ -271,6 +300,28 @@ mod tests {
             let params = format!(r#"{{"mode":"url","message":"m","url":"{url}"}}"#);
             let expected = expected.map(|rule| format!("{rule} /*/params/url"));
             assert_eq!(rule(&params), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_question_that_has_an_address_and_a_form_is_held_to_what_holds_for_both() {
+        const SECRET: &str = "secret_field /*/*/requestedSchema/properties/password";
+        const ADDRESS: &str = "url_not_https /*/params/url";
+        let both = |mode: &str, url: &str| {
+            rule(&format!(
+                r#"{{{mode}"message":"m","url":"{url}","requestedSchema":{{"type":"object","properties":{{"password":{{"type":"string"}}}}}}}}"#
+            ))
+        };
+        let (form, url) = (r#""mode":"form","#, r#""mode":"url","#);
+        for mode in ["", form] {
+            let told = both(mode, "https://ok.example");
+            assert_eq!(told.as_deref(), Some(SECRET), "{mode}");
+        }
+        // Who is sent to an address is shown no form.
+        assert_eq!(both(url, "https://ok.example"), None);
+        for mode in ["", form, url] {
+            let told = both(mode, "http://ok.example");
+            assert_eq!(told.as_deref(), Some(ADDRESS), "{mode}");
         }
     }
 
@@ -365,6 +416,8 @@ mod tests {
             r#"{"type":"string","enum":null}"#,
             r#"{"type":"string","enum":"a"}"#,
             r#"{"type":["boolean","string"]}"#,
+            r#"{"oneOf":[{"const":"none"},{"type":"string"}]}"#,
+            r#"{"anyOf":[{"const":"none"},{"const":"old"},{}]}"#,
         ] {
             assert!(form("password", field).is_some(), "{field}");
         }

@@ -221,6 +221,12 @@ async fn no_form_asks_for_a_secret() {
     );
     let fine = asked(&form("city")).await.value();
     assert_eq!(fine["resultType"], "input_required");
+    // An address beside a form makes it no other question.
+    let with_url = |form: String| form.replacen('{', r#"{"url":"https://ok.example","#, 1);
+    let told = asked(&with_url(form("password"))).await;
+    assert_eq!(told.tool_error(), "content_blocked");
+    let fine = asked(&with_url(form("city"))).await.value();
+    assert_eq!(fine["resultType"], "input_required");
 }
 
 #[tokio::test]
