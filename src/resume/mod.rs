@@ -20,6 +20,8 @@ pub use digest::of as arguments_digest;
 pub use spent::{NotAgain, Number, Spent};
 pub use ticket::{Approval, BadState, Given, Place, Ticket};
 
+use crate::json::Node;
+
 /// How much may be asked, and for how long (SECURITY 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -29,7 +31,7 @@ pub struct Bounds {
     pub rounds: u32,
     /// How much one call may ask for in one round. Default 8.
     pub inputs: usize,
-    /// The longest state of an upstream's own, in bytes as written. Default 16 KiB, at most [`MOST_STATE_BYTES`].
+    /// The longest state of an upstream's own, in bytes of its text. Default 16 KiB, at most [`MOST_STATE_BYTES`].
     pub state_bytes: usize,
 }
 
@@ -44,10 +46,24 @@ impl Default for Bounds {
     }
 }
 
+impl Bounds {
+    /// Whether a state of an upstream's own is within bounds: the text that it is, and what is written for that, which is sealed.
+    pub fn hold_state(&self, state: Node<'_>) -> bool {
+        let written = state.raw().len();
+        written <= MOST_STATE_BYTES + QUOTES
+            && state
+                .as_str()
+                .is_some_and(|text| text.len() <= self.state_bytes)
+    }
+}
+
 /// The most of [`Bounds::life`].
 pub const MOST_LIFE: u64 = 3_600;
-/// The most of [`Bounds::state_bytes`]: with forms beside it, sealed, it still is within [`SEALED_CHARS`].
+/// The most of [`Bounds::state_bytes`], and of what is written for a state, escapes included: with forms beside it, sealed, it
+/// still is within [`SEALED_CHARS`].
 pub const MOST_STATE_BYTES: usize = 48 << 10;
+/// The bytes that stand around a text where it is written.
+const QUOTES: usize = 2;
 /// The longest name of a question, in bytes; escaped it still fits a member name.
 pub const KEY_BYTES: usize = 128;
 /// The most bytes that the questions of one round may have: room for a few pictures to look at.

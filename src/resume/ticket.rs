@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn the_largest_ticket_that_is_given_out_is_taken_back() {
-        let state = format!("\"{}\"", "s".repeat(MOST_STATE_BYTES - 2));
+        let state = format!("\"{}\"", "s".repeat(MOST_STATE_BYTES));
         let mut ticket = ticket(State::Upstream(Some(json(&state))));
         let form = Json::string(&"f".repeat(crate::resume::FORM_BYTES));
         let form = meta::object_of(&[("p", form)]);

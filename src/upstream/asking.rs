@@ -272,7 +272,7 @@ pub(super) fn input_required(
     let state = match state {
         None => None,
         Some(node) if node.kind() != Kind::String => return Err(broken("a state that is no text")),
-        Some(node) if node.raw().len() > bounds.state_bytes => {
+        Some(node) if !bounds.hold_state(node) => {
             reached(Bound::RequestState);
             return Err(broken("a state over its limit"));
         }
@@ -477,19 +477,17 @@ mod tests {
             r#"{"inputRequests":{"k":1}}"#.to_owned(),
             r#"{"inputRequests":{"k":{"method":"tools/call"}}}"#.to_owned(),
             r#"{"inputRequests":{"k":{"method":"elicitation/create","params":{"requestedSchema":{}}}}}"#.to_owned(),
-            format!(r#"{{"requestState":"{}"}}"#, "a".repeat(16 << 10)),
+            format!(r#"{{"requestState":"{}"}}"#, "a".repeat((16 << 10) + 1)),
+            format!(r#"{{"requestState":"{}"}}"#, r"\u0061".repeat(9 << 10)),
             format!(r#"{{"inputRequests":{{{}}}}}"#, many.join(",")),
         ] {
             let read = read(&broken);
             let refused = matches!(read, Err(UpstreamError::Protocol(_) | UpstreamError::Undeclared("elicitation")));
             assert!(refused, "{broken}");
         }
-        assert!(
-            read(&format!(
-                r#"{{"requestState":"{}"}}"#,
-                "a".repeat((16 << 10) - 2)
-            ))
-            .is_ok()
-        );
+        for full in ["a".repeat(16 << 10), r#"\""#.repeat(16 << 10)] {
+            let read = read(&format!(r#"{{"requestState":"{full}"}}"#));
+            assert!(read.is_ok(), "{read:?}");
+        }
     }
 }

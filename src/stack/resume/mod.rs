@@ -353,7 +353,7 @@ impl Asker {
             State::Upstream(None) if asked.is_empty() => {
                 return Err(Fault::new("asked for input without saying which").into());
             }
-            State::Upstream(Some(state)) if state.len() > self.bounds.state_bytes => {
+            State::Upstream(Some(state)) if !self.bounds.hold_state(state.root()) => {
                 reached(Bound::RequestState);
                 return Err(Fault::new("gave a state of too many bytes").into());
             }
