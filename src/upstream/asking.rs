@@ -2,14 +2,15 @@
 //! See PROTOCOL D0.2, D2.
 //!
 //! Guarantees: nothing is declared that the caller did not declare or that does not get through to it; a question that was
-//! not offered, or is none, reaches nobody (SECURITY STATE-3); no server gets the context of another (PROTOCOL F18).
+//! not offered, or is none, reaches nobody (SECURITY STATE-3); no server gets the context of another (PROTOCOL F18); nobody is
+//! sent to an address by a server that takes others for them (PROTOCOL F9).
 //! Deliberately absent: extensions but for apps, which a session declares once, and whether policy lets this server ask this caller.
 
 use std::sync::OnceLock;
 
-use super::UpstreamError;
+use super::{UpstreamError, terms::Terms};
 use crate::{
-    call::{Caller, InputRequired, State},
+    call::{Call, Caller, InputRequired, State},
     json::{Edits, Json, Kind, Node},
     metrics::{Bound, reached},
     protocol::{Revision, codes, extensions, methods},
@@ -71,9 +72,19 @@ impl Offer {
     const APPS: u8 = 1 << 6;
     const SETS: usize = 1 << 7;
 
+    /// What the upstream of these terms may ask of whoever makes `call`.
+    pub(super) fn to(terms: &Terms, call: &Call) -> Self {
+        let declared = Self::of(&call.caller);
+        if terms.is_one_for_all(&call.identity) {
+            declared.without_url()
+        } else {
+            declared
+        }
+    }
+
     /// What `caller` declared, less what its revision has no words for (PROTOCOL A5, D2b). `sampling.context` is never among
     /// it: the context that a client could add is of all upstreams, so none is ever asked for (PROTOCOL F18).
-    pub(super) fn of(caller: &Caller) -> Self {
+    fn of(caller: &Caller) -> Self {
         let declared = caller.capabilities.json();
         // The empty object, which is by far the most common.
         if declared.len() == 2 {
@@ -115,10 +126,21 @@ impl Offer {
         Self(set)
     }
 
-    /// The same for a whole session, which declares beside it once and for all that apps are shown, where they are.
-    pub(super) fn of_session(caller: &Caller) -> Self {
-        let shows = extensions::declares_apps(&caller.capabilities);
-        let asked = Self::of(caller);
+    /// The same without addresses. Who can be sent to those alone is asked nothing of that kind: a capability without a mode
+    /// is one of forms.
+    const fn without_url(self) -> Self {
+        let kind = if self.has(Self::URL) && !self.has(Self::FORM) {
+            Self::ELICITATION
+        } else {
+            0
+        };
+        Self(self.0 & !Self::URL & !kind)
+    }
+
+    /// [`Offer::to`] for a whole session, which declares beside it once and for all that apps are shown, where they are.
+    pub(super) fn of_session(terms: &Terms, call: &Call) -> Self {
+        let shows = extensions::declares_apps(&call.caller.capabilities);
+        let asked = Self::to(terms, call);
         if shows {
             Self(asked.0 | Self::APPS)
         } else {
@@ -238,6 +260,18 @@ pub(super) fn without_context(edits: &mut Edits, params: Node<'_>) {
     }
 }
 
+/// Whether the state of a task sends its caller to an address.
+pub(super) fn sends_somewhere(state: &Json) -> bool {
+    let asked = state.root().member("inputRequests");
+    asked.into_iter().flat_map(Node::members).any(|request| {
+        let mode = request
+            .value
+            .member("params")
+            .and_then(|it| it.member("mode"));
+        mode.and_then(Node::as_str).as_deref() == Some("url")
+    })
+}
+
 /// The capability that a question needs.
 fn capability_for(method: &str) -> Option<&'static str> {
     match method {
@@ -317,7 +351,11 @@ pub(super) fn input_required(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{json::Limits, protocol::ClientCapabilities, upstream::scripted::a_caller};
+    use crate::{
+        json::Limits,
+        protocol::ClientCapabilities,
+        upstream::scripted::{a_caller, a_tool_call, an_address, terms},
+    };
 
     fn json(text: &str) -> Json {
         Json::parse(text.to_owned().into(), &Limits::UPSTREAM).unwrap()
@@ -365,10 +403,15 @@ mod tests {
         }
         assert!(offer(r#"{"extensions":{}}"#, MODERN).is_none());
         let shows = |declared| {
-            let shows = Offer::of_session(&Caller {
+            let caller = Caller {
                 capabilities: ClientCapabilities::read(json(declared)).unwrap(),
                 ..a_caller("k")
-            });
+            };
+            let call = Call {
+                caller: caller.into(),
+                ..a_tool_call()
+            };
+            let shows = Offer::of_session(&terms(&an_address()), &call);
             (shows.is_none(), shows.json().as_str().to_owned())
         };
         let apps = r#""extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}"#;
@@ -380,6 +423,25 @@ mod tests {
             shows(declared),
             (false, format!(r#"{{"roots":{{}},{apps}}}"#))
         );
+    }
+
+    #[test]
+    fn nobody_who_can_be_sent_to_an_address_alone_is_asked_for_forms_instead() {
+        for (declared, left) in [
+            ("{}", "{}"),
+            (r#"{"elicitation":{}}"#, r#"{"elicitation":{}}"#),
+            (
+                r#"{"elicitation":{"form":{},"url":{}},"roots":{}}"#,
+                r#"{"elicitation":{"form":{}},"roots":{}}"#,
+            ),
+            (
+                r#"{"elicitation":{"url":{}},"roots":{}}"#,
+                r#"{"roots":{}}"#,
+            ),
+        ] {
+            let less = offer(declared, MODERN).without_url();
+            assert_eq!(less.json().as_str(), left, "{declared}");
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Circuit {
                 | UpstreamError::NoMemory
                 | UpstreamError::RequestTooLarge
                 | UpstreamError::NeedsCapabilities(_)
-                | UpstreamError::CannotVisit
+                | UpstreamError::CannotVisit(_)
                 | UpstreamError::OutcomeUnknown
                 | UpstreamError::Refused(_),
             ) => {

@@ -227,7 +227,7 @@ fn is_failure(error: &UpstreamError) -> bool {
         | UpstreamError::Overloaded
         | UpstreamError::Engaged
         | UpstreamError::NeedsCapabilities(_)
-        | UpstreamError::CannotVisit
+        | UpstreamError::CannotVisit(_)
         | UpstreamError::OutcomeUnknown
         | UpstreamError::BadAnswer(_) => false,
     }
@@ -236,6 +236,7 @@ fn is_failure(error: &UpstreamError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::NoVisit;
 
     fn mishaps() -> (Arc<Mishaps>, Tasks) {
         let tasks = Tasks::new();
@@ -293,7 +294,8 @@ mod tests {
             UpstreamError::Overloaded,
             UpstreamError::Engaged,
             UpstreamError::NoMemory,
-            UpstreamError::CannotVisit,
+            UpstreamError::CannotVisit(NoVisit::Revision),
+            UpstreamError::CannotVisit(NoVisit::Shared),
             UpstreamError::OutcomeUnknown,
             UpstreamError::BadAnswer(None),
         ] {

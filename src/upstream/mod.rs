@@ -178,9 +178,9 @@ pub enum UpstreamError {
     /// Needs client capabilities that the caller did not declare, and no dialect could stand in for: this object.
     #[error("needs client capabilities that were not declared")]
     NeedsCapabilities(Json),
-    /// Wants its user sent to an address, for which the caller's revision has no words (PROTOCOL D7).
-    #[error("wants its user to visit an address, which the caller cannot be told")]
-    CannotVisit,
+    /// Wants its user sent to an address, and nobody is.
+    #[error("wants its user to visit an address, {0}")]
+    CannotVisit(NoVisit),
     /// The exchange that a call wanted to go on with is gone. Whether the work was done cannot be known, and it is not done
     /// again (PROTOCOL D2c, D7).
     #[error("the call that was to go on is no longer known")]
@@ -212,6 +212,17 @@ fn in_words(error: &RpcError) -> String {
         "" => error.code.to_string(),
         said => format!("{}: {said}", error.code),
     }
+}
+
+/// Why nobody is sent to an address that an upstream names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoVisit {
+    /// The caller's revision has no words for that (PROTOCOL D7).
+    #[error("which the caller cannot be told")]
+    Revision,
+    /// All callers are one user to the upstream, and what one of them allows is allowed for all (PROTOCOL F9).
+    #[error("and takes all callers for one user")]
+    Shared,
 }
 
 /// How an upstream refused a credential.
@@ -271,7 +282,7 @@ impl UpstreamError {
             | Self::Overloaded
             | Self::Engaged
             | Self::NeedsCapabilities(_)
-            | Self::CannotVisit
+            | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
             | Self::Refused(_) => None,
@@ -296,7 +307,7 @@ impl UpstreamError {
             | Self::Overloaded
             | Self::Engaged
             | Self::NeedsCapabilities(_)
-            | Self::CannotVisit
+            | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
             | Self::Refused(_) => None,
@@ -341,7 +352,7 @@ impl UpstreamError {
             Self::TooLarge(_) => "upstream_too_large",
             Self::RequestTooLarge => "upstream_request_too_large",
             Self::Overloaded | Self::Engaged | Self::NoMemory => "overloaded",
-            Self::NeedsCapabilities(_) | Self::CannotVisit => "capability_missing",
+            Self::NeedsCapabilities(_) | Self::CannotVisit(_) => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::BadAnswer(_) => "invalid_input_response",
         }
@@ -435,7 +446,7 @@ impl UpstreamError {
             | Self::Overloaded
             | Self::Engaged
             | Self::NeedsCapabilities(_)
-            | Self::CannotVisit
+            | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
             | Self::Refused(_) => false,
@@ -514,7 +525,7 @@ impl UpstreamError {
             | Self::Overloaded
             | Self::Engaged
             | Self::NeedsCapabilities(_)
-            | Self::CannotVisit
+            | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
             | Self::Refused(_) => self.clone(),
@@ -543,7 +554,7 @@ impl UpstreamError {
             | Self::Overloaded
             | Self::Engaged
             | Self::NeedsCapabilities(_)
-            | Self::CannotVisit
+            | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
             | Self::Refused(_) => self.clone(),

@@ -26,6 +26,8 @@ pub struct UpstreamSpec {
     pub protocol: Pin,
     /// Who may share one legacy session of it.
     pub isolation: Isolation,
+    /// Whom it may send to addresses.
+    pub url_elicitation: UrlElicitation,
     /// Deadlines.
     pub timeouts: Timeouts,
     /// Calls in flight at once; the rest wait. Default 64 from configuration, at most 1,024.
@@ -190,6 +192,16 @@ pub enum Isolation {
     Principal,
     /// One per downstream session; a client without sessions counts as its principal.
     Session,
+}
+
+/// Whom an upstream may send to addresses: what is allowed there is allowed for the user that it sees (PROTOCOL F9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UrlElicitation {
+    /// Whoever is a user of their own to it; where all callers are one user to it, only those who are not told apart here either.
+    #[default]
+    Own,
+    /// Everybody, also where all callers are one user to it.
+    Shared,
 }
 
 /// Deadlines toward an upstream (SECURITY 6).

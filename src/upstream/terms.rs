@@ -22,10 +22,10 @@ use super::{
     holdings::{Holder, Holdings},
     mishaps::Mishaps,
     own::Own,
-    spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec},
+    spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec, UrlElicitation},
 };
 use crate::{
-    call::Principal,
+    call::{Identity, IdentityKind, Principal},
     catalog::rules::CatalogBounds,
     connect::Connections,
     events::Desk,
@@ -54,6 +54,8 @@ pub(super) struct Terms {
     pub(super) gate: Gate,
     /// Whether it is sent, or shown, anything that may prove who asks.
     pub(super) proves: bool,
+    /// Whether that is the same for all callers, and nobody said that they may be sent to addresses all the same.
+    one_for_all: bool,
     /// The tokens for it, where they are got by a grant.
     pub(super) credentials: Option<Credentials>,
     /// For whom its lists are kept that are everybody's.
@@ -106,8 +108,12 @@ impl Terms {
         let credentials = credentials.or(connected.map(Credentials::Connected));
         let holdings = Holdings::new(bounds.total_bytes);
         let proves = spec.has_credential() || credentials.is_some();
+        let own = credentials
+            .as_ref()
+            .is_some_and(Credentials::is_per_principal);
         Arc::new(Self {
             proves,
+            one_for_all: proves && !own && spec.url_elicitation == UrlElicitation::Own,
             id: spec.id.clone(),
             timeouts: spec.timeouts,
             opening: match spec.endpoint {
@@ -135,6 +141,12 @@ impl Terms {
     /// The waits between attempts to come to it, none of which was made yet.
     pub(super) const fn backoff(&self) -> Backoff {
         Backoff::new(self.tried, self.peer.restarts)
+    }
+
+    /// Whether it must not send this somebody to addresses: it takes them and everybody else for one user, and what one of them
+    /// allowed there would be allowed for all (PROTOCOL F9). Those without a name are not told apart here either.
+    pub(super) fn is_one_for_all(&self, identity: &Identity) -> bool {
+        self.one_for_all && identity.kind != IdentityKind::Anonymous
     }
 
     /// Counts a frame that goes nowhere.
@@ -240,7 +252,90 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderName, Uri};
+
     use super::*;
+    use crate::{
+        fetch::Address,
+        upstream::{
+            scripted::{a_pipe, an_address, terms},
+            spec::{
+                ClientAuth, Grant, GrantSpec, HttpSpec, ListsAs, Place, ServerSpec, SubjectType,
+            },
+        },
+    };
+
+    fn with(change: impl FnOnce(&mut HttpSpec)) -> UpstreamSpec {
+        let mut spec = an_address();
+        if let Endpoint::Http(http) = &mut spec.endpoint {
+            change(http);
+        }
+        spec
+    }
+
+    fn granted(grant: Grant) -> UpstreamSpec {
+        let at = Address::configured("http://127.0.0.1:1/token", false).unwrap();
+        let grant = GrantSpec {
+            grant,
+            server: ServerSpec {
+                place: Place::Endpoint(at),
+                client_id: "usher".into(),
+                client_secret: "secret".into(),
+                client_auth: ClientAuth::Basic,
+            },
+            resource: "https://files.example/mcp".into(),
+            audience: None,
+            scopes: Vec::new(),
+            lists: ListsAs::Principal,
+            ca: None,
+        };
+        with(|http| http.grant = Some(Box::new(grant)))
+    }
+
+    /// PROTOCOL F9
+    #[test]
+    fn who_has_a_name_is_one_with_all_others_where_what_is_sent_is_the_same_for_all() {
+        let anybody = Identity::anonymous();
+        let ana = Identity {
+            principal: Principal::new("ana"),
+            kind: IdentityKind::User,
+            name: "ana".into(),
+            issuer: None,
+            groups: Default::default(),
+            tenant: None,
+            scopes: Default::default(),
+            client: None,
+            owner: None,
+            until: None,
+            revoked: Default::default(),
+            key: None,
+            assertion: None,
+        };
+        let header = || (HeaderName::from_static("x-key"), "k".into());
+        let theirs = Grant::TokenExchange {
+            subject: SubjectType::AccessToken,
+        };
+        let told = UpstreamSpec {
+            url_elicitation: UrlElicitation::Shared,
+            ..with(|http| http.headers = vec![header()])
+        };
+        for (spec, one_for_all) in [
+            (an_address(), false),
+            (a_pipe(), true),
+            (with(|http| http.headers = vec![header()]), true),
+            (
+                with(|http| http.url = Uri::from_static("http://127.0.0.1/mcp?key=k")),
+                true,
+            ),
+            (granted(Grant::ClientCredentials), true),
+            (granted(theirs), false),
+            (told, false),
+        ] {
+            let terms = terms(&spec);
+            assert_eq!(terms.is_one_for_all(&ana), one_for_all, "{spec:?}");
+            assert!(!terms.is_one_for_all(&anybody), "{spec:?}");
+        }
+    }
 
     const QUEUE: QueueBounds = QueueBounds {
         length: 128,

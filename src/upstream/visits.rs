@@ -4,7 +4,7 @@
 //! it, wherever it appears; a client of the newer era gets questions, and never the error, which its revision forbids; nor does
 //! one of a revision that was before the error.
 
-use super::{UpstreamError, asking::Offer};
+use super::{NoVisit, UpstreamError, asking::Offer};
 use crate::{
     call::{Caller, InputRequired, Outcome, State},
     json::{Edits, Json, Node},
@@ -29,7 +29,7 @@ pub(super) fn required(
 ) -> Result<Outcome, UpstreamError> {
     let revision = caller.map_or(Revision::LATEST_MODERN, |caller| caller.revision);
     if revision < Revision::V2025_11_25 {
-        return Err(UpstreamError::CannotVisit);
+        return Err(UpstreamError::CannotVisit(NoVisit::Revision));
     }
     if revision.era() == Era::Legacy {
         let data = error
@@ -120,9 +120,10 @@ fn rename(upstream: &UpstreamId, edits: &mut Edits, elicitation: Node<'_>) {
 mod tests {
     use super::*;
     use crate::{
+        call::Call,
         json::Limits,
         protocol::{ClientCapabilities, Revision, codes},
-        upstream::scripted::a_caller,
+        upstream::scripted::{a_caller, a_tool_call, an_address, terms},
     };
 
     const DATA: &str = r#"{"elicitations":[{"mode":"url","message":"m","url":"https://a/?\u0071=1","elicitationId":"7"},{"mode":"url","message":"n","url":"https://b","elicitationId":"8"}],"x":1.0}"#;
@@ -146,9 +147,13 @@ mod tests {
             data: Some(json(data)),
             ..RpcError::new(codes::URL_ELICITATION_REQUIRED, "visit")
         };
-        let rounds = asks.then(|| Offer::of(&caller));
+        let call = Call {
+            caller: caller.into(),
+            ..a_tool_call()
+        };
+        let rounds = asks.then(|| Offer::to(&terms(&an_address()), &call));
         let upstream = UpstreamId::parse("u").unwrap();
-        required(&upstream, 8, error, Some(&caller), rounds)
+        required(&upstream, 8, error, Some(&call.caller), rounds)
     }
 
     #[test]
@@ -178,7 +183,7 @@ mod tests {
         ] {
             let told = told(revision, r#"{"elicitation":{"url":{}}}"#, DATA, true);
             assert!(
-                matches!(told, Err(UpstreamError::CannotVisit)),
+                matches!(told, Err(UpstreamError::CannotVisit(NoVisit::Revision))),
                 "{revision}"
             );
         }

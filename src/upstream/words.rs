@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CredentialError, Reached, UpstreamError};
+use super::{CredentialError, NoVisit, Reached, UpstreamError};
 use crate::{json::Json, protocol::UpstreamId};
 
 /// What happened, for a person or a model: the configured key of the upstream is ours to tell, its address is not.
@@ -55,7 +55,10 @@ pub fn describe(upstream: &UpstreamId, error: &UpstreamError) -> String {
             "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
         ),
         UpstreamError::BadAnswer(key) => bad_answer(key.as_deref()),
-        UpstreamError::CannotVisit => format!(
+        UpstreamError::CannotVisit(NoVisit::Shared) => format!(
+            "the server `{upstream}` wants its user to open a URL in a browser first, and to it all callers are one user: what you allow there would be allowed for everybody, so nobody is sent there; its operator must look"
+        ),
+        UpstreamError::CannotVisit(NoVisit::Revision) => format!(
             "the server `{upstream}` wants its user to open a URL in a browser first, and this client cannot open URLs: its revision of the protocol has no words for that"
         ),
         UpstreamError::NeedsCapabilities(needed) => format!(

@@ -10,7 +10,7 @@ use super::{Check, grants, pem, secs};
 use crate::{
     config::{
         hint,
-        raw::{Auth, CONCURRENCY, POLL, STALE_FOR, Sharing, Transport, Upstream},
+        raw::{self, Auth, CONCURRENCY, POLL, STALE_FOR, Sharing, Transport, Upstream},
         secrets,
         units::{Ordered, Time},
     },
@@ -19,7 +19,7 @@ use crate::{
     sanitize::OwnCredentials,
     upstream::spec::{
         Endpoint, GrantSpec, HttpSpec, HttpTransport, Isolation, PeerBounds, Pin, QueueBounds,
-        StdioSpec, Timeouts, TlsSpec, UpstreamSpec,
+        StdioSpec, Timeouts, TlsSpec, UpstreamSpec, UrlElicitation,
     },
 };
 
@@ -98,6 +98,10 @@ fn upstream(
         endpoint: endpoint?,
         protocol,
         isolation,
+        url_elicitation: match raw.url_elicitation {
+            None | Some(raw::UrlElicitation::Own) => UrlElicitation::Own,
+            Some(raw::UrlElicitation::Shared) => UrlElicitation::Shared,
+        },
         timeouts,
         concurrency,
         queue,

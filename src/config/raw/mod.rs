@@ -158,6 +158,8 @@ pub(super) struct Upstream {
     pub(super) plain_http: bool,
     /// Who may share one legacy session of it. Default: session for url, shared for command.
     pub(super) isolation: Option<Sharing>,
+    /// Whom it may send to web addresses. Default: own, which is nobody where callers have names and it sees one user in all of them.
+    pub(super) url_elicitation: Option<UrlElicitation>,
     /// auto, modern, legacy, or a revision such as 2025-11-25. Default: auto.
     pub(super) protocol: Option<String>,
     /// What stands before its names. Default: its key; "" for nothing.
@@ -204,6 +206,16 @@ pub(super) enum Sharing {
     Principal,
     /// One per downstream session.
     Session,
+}
+
+/// Whom an upstream may send to web addresses.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum UrlElicitation {
+    /// Whoever is a user of their own to it.
+    Own,
+    /// Everybody, also where all callers are one user to it: what one of them allows is allowed for all.
+    Shared,
 }
 
 /// A credential: exactly one of these.

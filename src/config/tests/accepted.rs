@@ -30,7 +30,7 @@ use crate::{
     catalog::rules::Charset,
     pins::Mode,
     protocol::Revision,
-    upstream::spec::{Endpoint, HttpTransport, Isolation, Pin},
+    upstream::spec::{Endpoint, HttpTransport, Isolation, Pin, UrlElicitation},
 };
 
 /// The worked example of the product description, without the blocks that are not built yet.
@@ -150,6 +150,7 @@ fn every_key_that_is_given_reaches_the_plan() {
          \x20   concurrency: 1\n\
          \x20   poll: 1h\n\
          \x20   stale_for: 0s\n\
+         \x20   url_elicitation: shared\n\
          names: { max: 128, charset: spec }\n\
          page_size: { items: 7, bytes: 64KiB }\n\
          bounds:\n\
@@ -173,6 +174,7 @@ fn every_key_that_is_given_reaches_the_plan() {
     assert_eq!(one.timeouts.list, Duration::from_millis(500));
     assert_eq!((one.concurrency, one.poll), (1, Duration::from_secs(3_600)));
     assert_eq!(one.stale_for, Duration::ZERO);
+    assert_eq!(one.url_elicitation, UrlElicitation::Shared);
     assert_eq!(&*plan.catalog.upstreams[0].prefix, "");
     assert_eq!(
         (plan.catalog.names.max, plan.catalog.names.charset),

@@ -463,7 +463,9 @@ const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
             codes::MISSING_CAPABILITY
         }
         // The older era has no code for either (PROTOCOL D6, D7).
-        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => codes::INTERNAL_ERROR,
+        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit(_) => {
+            codes::INTERNAL_ERROR
+        }
     }
 }
 

@@ -175,7 +175,7 @@ const fn from_upstream(error: &UpstreamError) -> End {
         UpstreamError::Timeout(_) => End::Timeout,
         UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => End::Shed,
         UpstreamError::NeedsCapabilities(_)
-        | UpstreamError::CannotVisit
+        | UpstreamError::CannotVisit(_)
         | UpstreamError::BadAnswer(_) => End::Invalid,
         UpstreamError::Undeclared(_) => End::ProtocolError,
         UpstreamError::Protocol(_)

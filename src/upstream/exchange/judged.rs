@@ -11,7 +11,12 @@ use crate::{
     json::{Json, Kind},
     jsonrpc::RpcError,
     protocol::{Era, codes, meta},
-    upstream::{UpstreamError, asking, credentials::Credentials, visits},
+    upstream::{
+        NoVisit, UpstreamError,
+        asking::{self, NotOffered},
+        credentials::Credentials,
+        visits,
+    },
 };
 
 /// A server was reached in the older era, and answers so.
@@ -22,7 +27,8 @@ impl Exchange {
     ///
     /// # Errors
     /// [`UpstreamError::Protocol`] for what only concerns this hop, [`UpstreamError::NeedsCapabilities`] for what the caller
-    /// lacks, [`UpstreamError::Unavailable`] when the server turns out to speak in another way than it did.
+    /// lacks, [`UpstreamError::CannotVisit`] for an address that nobody is sent to, [`UpstreamError::Unavailable`] when the
+    /// server turns out to speak in another way than it did.
     pub(in crate::upstream) fn judge(
         &self,
         status: StatusCode,
@@ -44,6 +50,9 @@ impl Exchange {
                 Err(UpstreamError::answered(AS_NEWER))
             }
             (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
+                if self.is_one_of_many() {
+                    return Err(UpstreamError::CannotVisit(NoVisit::Shared));
+                }
                 visits::required(
                     &self.line.terms.id,
                     self.line.terms.peer.asking.inputs,
@@ -57,6 +66,13 @@ impl Exchange {
                 Ok(Outcome::Failed(error))
             }
             (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
+                (ResultKind::Complete | ResultKind::Task, _)
+                    if self.wants.looks
+                        && self.is_one_of_many()
+                        && asking::sends_somewhere(&result) =>
+                {
+                    Err(UpstreamError::Protocol(NotOffered::Mode.to_string()))
+                }
                 (ResultKind::Complete, _) => Ok(Outcome::Complete(self.kept(result))),
                 (ResultKind::InputRequired, Some(offer)) => {
                     let bounds = &self.line.terms.peer.asking;
@@ -136,6 +152,12 @@ impl Exchange {
         }
     }
 
+    /// Whether its caller is told apart from others here, and not there (PROTOCOL F9).
+    fn is_one_of_many(&self) -> bool {
+        let identity = self.wants.identity.as_ref();
+        identity.is_some_and(|identity| self.line.terms.is_one_for_all(identity))
+    }
+
     /// A server needs what was not declared to it. A caller that did not declare it either is told; to all others it is a
     /// matter of this hop (PROTOCOL D6).
     fn missing_capability(&self, error: &RpcError) -> UpstreamError {
@@ -143,6 +165,12 @@ impl Exchange {
             let needed = data.root().member("requiredCapabilities")?;
             (needed.kind() == Kind::Object).then(|| data.slice(needed))
         });
+        let modes = needed
+            .as_ref()
+            .and_then(|needed| needed.root().member("elicitation"));
+        if modes.is_some_and(|modes| modes.member("url").is_some()) && self.is_one_of_many() {
+            return UpstreamError::CannotVisit(NoVisit::Shared);
+        }
         let caller = self.wants.caller.as_ref();
         let lacks = |needed: &Json| caller.is_some_and(|caller| !caller.capabilities.cover(needed));
         match needed.filter(lacks) {

@@ -32,7 +32,9 @@ pub(in crate::upstream) fn failure(upstream: &UpstreamId, error: &UpstreamError)
         | UpstreamError::Refused(_)
         | UpstreamError::Redirect(_) => codes::UPSTREAM_PROTOCOL,
         // Their own code goes with HTTP 400, for which it is too late.
-        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => codes::INTERNAL_ERROR,
+        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit(_) => {
+            codes::INTERNAL_ERROR
+        }
         UpstreamError::BadAnswer(_) => codes::INVALID_PARAMS,
         UpstreamError::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,

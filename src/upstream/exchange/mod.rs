@@ -72,6 +72,8 @@ pub(super) struct Wants {
     pub(super) rounds: Option<Offer>,
     /// Whether a task may come instead of a result: tasks were declared for it.
     pub(super) task: bool,
+    /// Whether what comes is the state of a task, which may ask too.
+    pub(super) looks: bool,
     /// Whether the server's own requests, and what concerns them, are handed out instead of refused: only a peer that can
     /// put them to the caller wants that.
     pub(super) relays: bool,

@@ -70,6 +70,7 @@ impl Going<'_> {
             relays: asks,
             patience: asks.then(|| Arc::clone(&session.asking)),
             task: false,
+            looks: false,
             keeps: self.call.op.may_be_kept(),
             stake: self.call.stake.clone(),
             quiet: false,
@@ -147,7 +148,7 @@ impl Legacy {
             // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
             Some(State::Upstream(_)) | None => {}
         }
-        let offer = Offer::of_session(&call.caller);
+        let offer = Offer::of_session(&self.terms, call);
         if !self.carries_all() {
             let of = (plan, known_as, unwanted);
             let carried = self.on_own_pipe(call, route, of, offer, deadline);

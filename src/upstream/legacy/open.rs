@@ -197,7 +197,8 @@ impl OpenCall {
         self.meanwhile = None;
         self.aside = None;
         self.caller = Arc::clone(caller);
-        self.offer = self.session.line.offer.and(Offer::of(caller));
+        let offer = Offer::to(&self.session.line.terms, call);
+        self.offer = self.session.line.offer.and(offer);
         self.deadline = deadline;
         self.progress = call.wants_progress;
         let heard = self.session.line.wire.streamable || self.seat.is_some();

@@ -24,7 +24,7 @@ use super::{
     transport::Head,
 };
 use crate::{
-    call::{Call, Identity, Op, Reply, Resume, ServerCard, State},
+    call::{Call, Identity, Op, Reply, Resume, ServerCard, State, TaskOp},
     catalog::{Contribution, Listing, Route},
     events::{Desk, Lists},
     json::{Edits, Json, Kind, Node},
@@ -182,7 +182,7 @@ impl Modern {
     async fn carry(&self, call: &Call, route: &Route) -> Result<Carried, UpstreamError> {
         let line = &self.line;
         let resumed = call.resume.as_ref().map(round).transpose()?;
-        let rounds = methods::may_ask_back(call.op.method()).then(|| Offer::of(&call.caller));
+        let rounds = methods::may_ask_back(call.op.method()).then(|| Offer::to(&line.terms, call));
         let permit = line
             .terms
             .gate
@@ -210,6 +210,7 @@ impl Modern {
             log,
             rounds,
             task,
+            looks: matches!(call.op, Op::Task(TaskOp::Get, _)),
             keeps: call.op.may_be_kept(),
             stake: call.stake.clone(),
             ..Wants::default()

@@ -323,7 +323,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::Overloaded
         | UpstreamError::Engaged
         | UpstreamError::NeedsCapabilities(_)
-        | UpstreamError::CannotVisit
+        | UpstreamError::CannotVisit(_)
         | UpstreamError::OutcomeUnknown
         | UpstreamError::BadAnswer(_)
         | UpstreamError::Refused(_) => false,

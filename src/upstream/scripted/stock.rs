@@ -15,7 +15,7 @@ use crate::{
     upstream::{
         spec::{
             Endpoint, HttpSpec, HttpTransport, Isolation, PeerBounds, Pin, QueueBounds, StdioSpec,
-            Timeouts, TlsSpec, UpstreamSpec,
+            Timeouts, TlsSpec, UpstreamSpec, UrlElicitation,
         },
         terms::Terms,
     },
@@ -110,6 +110,7 @@ pub(in crate::upstream) fn a_pipe() -> UpstreamSpec {
         }),
         protocol: Pin::Auto,
         isolation: Isolation::Shared,
+        url_elicitation: UrlElicitation::Own,
         timeouts: Timeouts::default(),
         concurrency: 4,
         queue: QueueBounds::default(),

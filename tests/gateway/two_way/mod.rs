@@ -13,6 +13,7 @@ mod hanging_up;
 mod hops;
 mod isolation;
 mod killing;
+mod one_user;
 mod subscribing;
 mod telling;
 

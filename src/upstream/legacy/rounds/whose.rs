@@ -238,7 +238,9 @@ async fn only_a_pipe_that_was_begun_for_one_caller_may_be_held_up_by_what_is_not
     let (_processes, peer) = on_pipes(Isolation::Session, |_, _| result("{}")).await;
     let call = able("k");
     assert_eq!(text(peer.call(call.clone(), a_route("t")).await), "{}");
-    let own = peer.slot(&call, Offer::of_session(&call.caller)).unwrap();
+    let own = peer
+        .slot(&call, Offer::of_session(&peer.terms, &call))
+        .unwrap();
     assert!(own.usable().unwrap().attribution.is_of_one());
     assert!(!peer.service.usable().unwrap().attribution.is_of_one());
 }

@@ -39,7 +39,7 @@ impl Legacy {
         route: &Route,
         state: &Json,
     ) -> Result<Outcome, UpstreamError> {
-        let offer = Offer::of(&call.caller);
+        let offer = Offer::to(&self.terms, call);
         let asks = |requests: &Json| {
             let requests = offered(requests, offer);
             with(state, "input_required", ("inputRequests", requests))

@@ -158,7 +158,7 @@ impl Legacy {
         let local = id(&task)?;
         let session = self
             .session(
-                &self.slot(call, Offer::of_session(&call.caller))?,
+                &self.slot(call, Offer::of_session(&self.terms, call))?,
                 Some(&call.identity),
                 call.deadline,
             )
