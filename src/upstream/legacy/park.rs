@@ -108,7 +108,10 @@ impl Lot {
         };
         let (give, given) = oneshot::channel();
         ticket.take.send(give).ok()?;
-        given.await.ok()
+        let open = given.await.ok()?;
+        // What it was begun with may have ended while a person was asked; what `call` came with is good.
+        open.session().line.speaks_for(&call.identity);
+        Some(open)
     }
 
     /// How many calls wait.

@@ -1,6 +1,7 @@
 //! A scripted authorization server: it gives tokens that say whose they are, and remembers what it was asked.
 
 use std::{
+    collections::HashSet,
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -25,6 +26,10 @@ pub(super) struct Issuer {
 struct Shared {
     asked: Mutex<Vec<String>>,
     given: AtomicUsize,
+    /// How many seconds its tokens live.
+    life: AtomicUsize,
+    /// The subject tokens that it does not take.
+    ended: Mutex<HashSet<String>>,
     /// What is answered instead of tokens: a status and a body, in which `$asked` is the form.
     instead: Mutex<Option<(u16, String)>>,
 }
@@ -35,7 +40,10 @@ impl Issuer {
         listener.set_nonblocking(true).unwrap();
         let listener = TcpListener::from_std(listener).unwrap();
         let at = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared {
+            life: AtomicUsize::new(300),
+            ..Shared::default()
+        });
         let tasks = Tasks::new();
         let (own, ours) = (tasks.clone(), Arc::clone(&shared));
         tasks.spawn(async move {
@@ -60,6 +68,16 @@ impl Issuer {
     /// From now on it answers this instead of tokens.
     pub(super) fn answer(&self, status: u16, body: &str) {
         *self.shared.instead.lock().unwrap() = Some((status, body.to_owned()));
+    }
+
+    /// From now on its tokens live for so many seconds.
+    pub(super) fn gives_for(&self, secs: usize) {
+        self.shared.life.store(secs, Ordering::SeqCst);
+    }
+
+    /// From now on it does not take this subject token.
+    pub(super) fn ends(&self, subject: &str) {
+        self.shared.ended.lock().unwrap().insert(subject.to_owned());
     }
 }
 
@@ -96,10 +114,14 @@ impl Shared {
             .find_map(|field| field.strip_prefix("subject_token="))
             .unwrap_or("service");
         let number = self.given.fetch_add(1, Ordering::SeqCst);
-        let instead = self.instead.lock().unwrap().clone();
+        let mut instead = self.instead.lock().unwrap().clone();
+        if self.ended.lock().unwrap().contains(subject) {
+            instead = Some((400, r#"{"error":"invalid_grant"}"#.to_owned()));
+        }
+        let life = self.life.load(Ordering::SeqCst);
         let (status, body) = instead.unwrap_or_else(|| {
             let body = format!(
-                r#"{{"access_token":"t0k-{subject}-{number}","token_type":"Bearer","expires_in":300,"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}}"#
+                r#"{{"access_token":"t0k-{subject}-{number}","token_type":"Bearer","expires_in":{life},"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}}"#
             );
             (200, body)
         });

@@ -12,8 +12,8 @@ use futures_util::{StreamExt as _, future::join_all};
 use tokio::time::Instant;
 use usher::{
     call::{
-        Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome,
-        Principal, Reply, Step, Trail,
+        Affinity, Assertion, Call, CallId, Caller, Grantee, Hold, Identity, IdentityKind, Op,
+        Outcome, Principal, Reply, Resume, Step, Trail,
     },
     catalog::{Contribution, Route, rules::CatalogBounds},
     json::{Json, Limits},
@@ -23,6 +23,7 @@ use usher::{
 };
 
 use super::*;
+use crate::harness::{Gate, text_result};
 
 /// What is listed is not looked at.
 struct Nowhere;
@@ -76,39 +77,50 @@ pub(super) fn somebody(name: &str, assertion: Option<&str>) -> Arc<Identity> {
     })
 }
 
+fn json(text: &'static str) -> Json {
+    Json::parse(text.into(), &Limits::CLIENT).unwrap()
+}
+
+/// A call of the tool.
+fn a_call(identity: &Arc<Identity>, revision: Revision) -> Call {
+    let caller = Caller {
+        principal: identity.principal.clone(),
+        revision,
+        capabilities: ClientCapabilities::NONE,
+        log_level: None,
+        affinity: Affinity {
+            key: identity.principal.shared(),
+            ended: None,
+        },
+    };
+    Call {
+        unasked: false,
+        stake: None,
+        id: CallId::new(),
+        op: Op::CallTool("notes_t".into()),
+        params: json(r#"{"name":"t","arguments":{}}"#),
+        caller: Arc::new(caller),
+        identity: Arc::clone(identity),
+        address: None,
+        scope: Scope::All,
+        resume: None,
+        wants_progress: false,
+        mirrored: None,
+        deadline: Instant::now() + Duration::from_secs(20),
+        trail: Trail::NONE,
+    }
+}
+
 impl Side {
     pub(super) async fn call(
         &self,
         identity: &Arc<Identity>,
         revision: Revision,
     ) -> Result<Outcome, UpstreamError> {
-        let caller = Caller {
-            principal: identity.principal.clone(),
-            revision,
-            capabilities: ClientCapabilities::NONE,
-            log_level: None,
-            affinity: Affinity {
-                key: identity.principal.shared(),
-                ended: None,
-            },
-        };
-        let params = br#"{"name":"t","arguments":{}}"#;
-        let call = Call {
-            unasked: false,
-            stake: None,
-            id: CallId::new(),
-            op: Op::CallTool("notes_t".into()),
-            params: Json::parse(params.as_slice().into(), &Limits::CLIENT).unwrap(),
-            caller: Arc::new(caller),
-            identity: Arc::clone(identity),
-            address: None,
-            scope: Scope::All,
-            resume: None,
-            wants_progress: false,
-            mirrored: None,
-            deadline: Instant::now() + Duration::from_secs(20),
-            trail: Trail::NONE,
-        };
+        self.make(a_call(identity, revision)).await
+    }
+
+    async fn make(&self, call: Call) -> Result<Outcome, UpstreamError> {
         let route = Route {
             upstream: self.upstream.id().clone(),
             local: "t".into(),
@@ -195,4 +207,50 @@ pairings! {
         let state = side.upstream.status().state;
         assert_eq!(state, usher::upstream::State::Ready);
     }
+}
+
+/// A person may think for longer than a token lives: who answers comes with another one.
+#[tokio::test]
+async fn an_answer_goes_to_the_server_with_the_token_of_whoever_brings_it() {
+    let (issuer, gate) = (Issuer::start(), Gate::new());
+    let opened = gate.clone();
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .tools([tool("t")])
+        .on("tools/call", move |_| {
+            let asks = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#.to_owned();
+            let done = Play::Result(text_result("done"));
+            Play::Gated(vec![asks], opened.clone(), Box::new(done))
+        });
+    let side = side(&notes, &for_all("token_exchange", &issuer), &[]).await;
+    // None of them is kept, so each message goes with one that was got for it.
+    issuer.gives_for(30);
+    let can = |mut call: Call| {
+        let capabilities = ClientCapabilities::read(json(r#"{"roots":{}}"#)).unwrap();
+        Arc::make_mut(&mut call.caller).capabilities = capabilities;
+        call
+    };
+    let first = can(a_call(&somebody("ana", Some("old")), Revision::V2026_07_28));
+    let Ok(Outcome::InputRequired(asked)) = side.make(first).await else {
+        panic!("nothing was asked")
+    };
+    asked.hold.iter().for_each(Hold::told);
+    issuer.ends("old");
+    let again = Call {
+        resume: Some(Resume {
+            responses: Some(json(r#"{"ask-1":{"roots":[]}}"#)),
+            state: Some(asked.state),
+            ..Resume::default()
+        }),
+        ..can(a_call(&somebody("ana", Some("new")), Revision::V2026_07_28))
+    };
+    let answered = async {
+        notes.until_heard("", 1).await;
+        gate.open();
+    };
+    let (outcome, ()) = tokio::join!(side.make(again), answered);
+    assert!(matches!(outcome, Ok(Outcome::Complete(_))), "{outcome:?}");
+    let answer = notes.last("");
+    assert_eq!(answer.params, r#"{"roots":[]}"#);
+    let token = answer.header("authorization").unwrap();
+    assert!(token.starts_with("Bearer t0k-new-"), "{token}");
 }
