@@ -298,14 +298,27 @@ impl Line {
         }
     }
 
-    /// Answers a request of a legacy server.
+    /// Answers a request of a legacy server with something that nobody waits to have said, within 2 s: a refusal, say.
     ///
     /// # Errors
-    /// As [`Line::aside`].
+    /// As [`Line::notify`].
     pub(super) async fn reply(
         &self,
         id: &RequestId,
         body: &Result<Json, RpcError>,
+    ) -> Result<Answer, UpstreamError> {
+        self.reply_before(id, body, Instant::now() + ASIDE).await
+    }
+
+    /// Answers a request of a legacy server before `deadline`: a call hangs on that, and a token may have to be got for it.
+    ///
+    /// # Errors
+    /// As [`Line::notify`].
+    pub(super) async fn reply_before(
+        &self,
+        id: &RequestId,
+        body: &Result<Json, RpcError>,
+        deadline: Instant,
     ) -> Result<Answer, UpstreamError> {
         let frame = match body {
             Ok(result) => {
@@ -317,7 +330,7 @@ impl Line {
             }
             Err(error) => encode::error(Some(id), error),
         };
-        self.aside(frame).await
+        self.notify(frame, deadline).await
     }
 
     /// The id that stands for `number`.

@@ -232,8 +232,10 @@ impl OpenCall {
         });
         if self.over.is_none() {
             let line = &self.session.line;
-            let sent = join_all(answers.iter().map(|(id, body)| line.reply(id, body)));
-            for answer in sent.await {
+            let sent = answers
+                .iter()
+                .map(|(id, body)| line.reply_before(id, body, deadline));
+            for answer in join_all(sent).await {
                 // Whether or not a message says why, it has not taken the answer.
                 let (Answer::Status(head)
                 | Answer::Accepted(head)

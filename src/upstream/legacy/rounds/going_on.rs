@@ -255,3 +255,35 @@ async fn a_refusal_of_the_client_reaches_the_server_as_the_error_it_is() {
         [r#"{"jsonrpc":"2.0","id":"r\u0031","error":{"code":-1,"message":"no"}}"#]
     );
 }
+
+/// A token may have to be got first, or the server may be slow to take it: the call has its time.
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_take_as_long_as_its_call_and_no_longer() {
+    for (takes, goes_on) in [(3, true), (61, false)] {
+        let slow = Play::After(takes, Box::new(Play::Status(202)));
+        let (transport, peer) = over_http(&an_address(), move |sent| match sent.method.as_str() {
+            "tools/call" => Play::Open,
+            "" => slow.clone(),
+            _ => Play::Status(202),
+        })
+        .await;
+        let peer = Arc::new(peer);
+        let call = able("k");
+        let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+        let began = Instant::now();
+        let answer = again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#);
+        let going_on = peer.call(answer, a_route("t"));
+        let speaking = async {
+            transport.until_count("", 1).await;
+            tokio::time::sleep(Duration::from_secs(takes)).await;
+            transport.tell(0, &last("{}"));
+        };
+        let (reply, ()) = tokio::join!(going_on, speaking);
+        assert_eq!(began.elapsed(), Duration::from_secs(takes));
+        if goes_on {
+            assert_eq!(text(reply), "{}");
+        } else {
+            assert!(matches!(reply, Err(UpstreamError::Timeout(_))), "{reply:?}");
+        }
+    }
+}
