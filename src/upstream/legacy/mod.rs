@@ -189,6 +189,7 @@ impl Peer for Legacy {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
+            self.lot.close();
             let service = self.service.retire(false);
             tokio::join!(service, self.keyed.close());
             self.wire.transport.close().await;

@@ -205,7 +205,9 @@ impl OpenCall {
         let log = caller.log_level.filter(|_| heard);
         self.exchange.attach(deadline, call, Some(self.offer), log);
         self.exchange.hold(permit);
-        if let Some(level) = log {
+        if let Some(level) = log
+            && self.over.is_none()
+        {
             self.session.heed(level).await;
         }
         let resume = call.resume.as_ref();
@@ -385,6 +387,11 @@ impl OpenCall {
     /// Whether it has ended while nobody was there.
     pub(super) const fn is_over(&self) -> bool {
         self.over.is_some()
+    }
+
+    /// Whether there is an outcome to come for: its session is not needed for that.
+    pub(super) const fn has_outcome(&self) -> bool {
+        matches!(self.over, Some(Ok(_)))
     }
 
     fn ended(

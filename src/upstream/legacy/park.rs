@@ -3,7 +3,8 @@
 //! Guarantees: a waiting call is known by a number that cannot be guessed, goes on only for its own principal and request, and
 //! goes on once; it is read on meanwhile, so that pings are answered and its end is seen, which whoever holds it is told
 //! of; after [`PATIENCE`], or when its session or its caller's ends, or when nobody can be told any more how to go on with
-//! it, it is given up and the server told.
+//! it, it is given up and the server told. An outcome that has come is kept though its session goes: nothing more is needed
+//! of that.
 //! Bounds: [`MAX_PARKED`] calls of one upstream, [`MAX_OF_ONE`] of them of one principal.
 
 use std::{
@@ -36,6 +37,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 pub(super) struct Lot {
     /// A lock, because entries come and go while nothing is awaited.
     waiting: Mutex<HashMap<u64, Ticket>>,
+    /// Cancelled when nobody can come for any of them any more.
+    closed: CancellationToken,
 }
 
 struct Ticket {
@@ -114,6 +117,11 @@ impl Lot {
         Some(open)
     }
 
+    /// Gives up all that wait, and the outcomes that are kept.
+    pub(super) fn close(&self) {
+        self.closed.cancel();
+    }
+
     /// How many calls wait.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
@@ -143,6 +151,7 @@ async fn wait(
     let until = Instant::now() + PATIENCE;
     let mut asking = Some(asking);
     let gone = call.session().gone.clone();
+    let closed = call.lot().closed.clone();
     let owner = call.about().0.affinity.ended.clone();
     let taker = loop {
         let owner_ended = async {
@@ -160,7 +169,8 @@ async fn wait(
             biased;
             taker = &mut taken => break taker.ok(),
             () = owner_ended => break None,
-            () = gone.cancelled() => break None,
+            () = closed.cancelled() => break None,
+            () = gone.cancelled(), if !call.has_outcome() => break None,
             () = unwanted.cancelled() => break None,
             () = sleep_until(until) => break None,
             heard = call.hear(), if !over => call.take_in(heard).await,

@@ -211,6 +211,43 @@ async fn a_call_that_ends_while_its_caller_is_asked_has_its_outcome_kept_and_its
     assert_eq!(answers(&transport).len(), 1, "the answer came too late");
 }
 
+/// The server forgets the session, which another call finds out. The outcome is here.
+#[tokio::test(start_paused = true)]
+async fn a_kept_outcome_outlives_its_session_and_not_its_peer() {
+    for closes in [false, true] {
+        let mut calls = 0;
+        let (transport, peer) = over_http(&an_address(), move |sent| match sent.method.as_str() {
+            "tools/call" if calls == 0 => {
+                calls += 1;
+                Play::Open
+            }
+            "tools/call" => Play::Status(404),
+            _ => Play::Status(202),
+        })
+        .await;
+        let peer = Arc::new(peer);
+        let call = able("k");
+        let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+        transport.tell(0, &last(r#"{"content":[]}"#));
+        transport
+            .until(|sent| sent.text.contains(r#""id":7,"#))
+            .await;
+        assert!(peer.call(able("k"), a_route("t")).await.is_err());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(peer.lot.len(), 1);
+        if closes {
+            peer.close().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(peer.lot.len(), 0);
+        } else {
+            let answer = again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#);
+            let reply = peer.call(answer, a_route("t")).await;
+            assert_eq!(text(reply), r#"{"content":[]}"#);
+        }
+        assert!(transport.sent_of("notifications/cancelled").is_empty());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_last_progress_of_the_time_between_is_told_when_the_call_goes_on() {
     let (transport, peer) = played(&an_address()).await;
