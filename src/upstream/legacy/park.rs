@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a waiting call is known by a number that cannot be guessed, goes on only for its own principal and request, and
 //! goes on once; it is read on meanwhile, so that pings are answered and its end is seen, which whoever holds it is told
-//! of; after [`PATIENCE`], or when its session or its caller's ends, or when nobody can be told any more how to go on with
+//! of; after the time that state is good for, or when its session or its caller's ends, or when nobody can be told any more how to go on with
 //! it, it is given up and the server told. An outcome that has come is kept though its session goes: nothing more is needed
 //! of that.
 //! Bounds: [`MAX_PARKED`] calls of one upstream, [`MAX_OF_ONE`] of them of one principal.
@@ -29,8 +29,6 @@ use crate::{
 pub(super) const MAX_PARKED: usize = 1_024;
 /// The most of them that are one principal's, who must not keep everybody else from being asked.
 const MAX_OF_ONE: usize = MAX_PARKED / 4;
-/// How long a person is waited for: as long as the state that a client brings back is good (SECURITY 6).
-pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The waiting calls of one upstream.
 #[derive(Default)]
@@ -148,7 +146,9 @@ async fn wait(
     asking: Asked,
     unwanted: CancellationToken,
 ) {
-    let until = Instant::now() + PATIENCE;
+    // A person is waited for as long as the state that a client brings back is good (SECURITY 6).
+    let life = call.session().line.terms.peer.asking.life;
+    let until = Instant::now() + Duration::from_secs(life);
     let mut asking = Some(asking);
     let gone = call.session().gone.clone();
     let closed = call.lot().closed.clone();

@@ -56,10 +56,10 @@ async fn a_task_whose_caller_does_not_come_back_is_cancelled_with_the_call() {
     let (transport, peer) = a_task().await;
     let began = Instant::now();
     asked(called(&transport, &peer, able("k"), &[ELICIT]).await);
-    tokio::time::sleep(park::PATIENCE - Duration::from_secs(1)).await;
+    tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
     assert!(transport.sent_of("tasks/cancel").is_empty());
     transport.until_count("tasks/cancel", 1).await;
-    assert!(began.elapsed() < park::PATIENCE + Duration::from_secs(5));
+    assert!(began.elapsed() < PATIENCE + Duration::from_secs(5));
     is_cancelled(&transport).await;
     assert_eq!(peer.lot.len(), 0);
 }

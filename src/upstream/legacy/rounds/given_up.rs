@@ -17,7 +17,7 @@ async fn nobody_comes_back_and_after_ten_minutes_the_server_is_told_and_the_call
             .as_str()
             .contains(r#""includeContext":"none""#)
     );
-    tokio::time::sleep(park::PATIENCE - Duration::from_secs(1)).await;
+    tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
     assert_eq!(peer.lot.len(), 1);
     assert!(answers(&transport).is_empty());
     transport.until_count("notifications/cancelled", 1).await;
@@ -39,6 +39,23 @@ async fn nobody_comes_back_and_after_ten_minutes_the_server_is_told_and_the_call
     let reply = peer.call(late, a_route("t")).await;
     assert!(matches!(reply, Err(UpstreamError::OutcomeUnknown)));
     assert_eq!(transport.sent_of("tools/call").len(), 1);
+}
+
+/// What a client brings back is good for so long, and no longer.
+#[tokio::test(start_paused = true)]
+async fn a_person_is_waited_for_as_long_as_the_configuration_says() {
+    for life in [60, 3_600] {
+        let mut spec = an_address();
+        spec.bounds.asking.life = life;
+        let (transport, peer) = played(&spec).await;
+        let call = able("k");
+        asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+        tokio::time::sleep(Duration::from_secs(life - 1)).await;
+        assert_eq!(peer.lot.len(), 1, "{life}");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(peer.lot.len(), 0, "{life}");
+        assert!(answers(&transport)[0].contains(r#""action":"cancel""#));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -295,7 +295,7 @@ async fn nobody_answers_for_a_person_whose_task_goes_on() {
         match way {
             "stopping" => peer.close().await,
             "leaving" => call.caller.affinity.ended.as_ref().unwrap().cancel(),
-            "waiting" => tokio::time::sleep(park::PATIENCE).await,
+            "waiting" => tokio::time::sleep(PATIENCE).await,
             _ => transport.tell(0, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#),
         }
         tokio::time::sleep(Duration::from_secs(5)).await;

@@ -28,6 +28,8 @@ use crate::{
         spec::UpstreamSpec,
     },
 };
+/// How long a person is waited for, where the configuration says nothing.
+const PATIENCE: Duration = Duration::from_secs(600);
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
 const ROOTS: &str = r#"{"jsonrpc":"2.0","id":"r\u0031","method":"roots/list"}"#;
 const ELICIT: &str = r#"{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}},"task":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
