@@ -207,7 +207,8 @@ fn is_failure(error: &UpstreamError) -> bool {
             | CredentialError::Answer(_)
             | CredentialError::Fetch(_)
             | CredentialError::Metadata(_)
-            | CredentialError::Unanswered(_) => true,
+            | CredentialError::Unanswered(_)
+            | CredentialError::Panicked => true,
             // It is how it was asked that is wrong (RFC 6749 5.2), and it may be wrong for everybody.
             CredentialError::SubjectRefused(why) => *why == INVALID_REQUEST,
             CredentialError::NoSubject

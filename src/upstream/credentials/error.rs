@@ -44,6 +44,9 @@ pub enum CredentialError {
     /// The server that they log in at does not answer now, or says to come again.
     #[error("a connection, for now: {0}")]
     Unanswered(String),
+    /// Asking for a token panicked.
+    #[error("a token could not be asked for: an internal error")]
+    Panicked,
 }
 
 /// The most scopes that an upstream may want at once.
@@ -84,7 +87,8 @@ impl CredentialError {
             | Self::Unanswered(_)
             | Self::Nobody(_)
             | Self::Lacks(_)
-            | Self::Metadata(_) => "upstream_auth_failed",
+            | Self::Metadata(_)
+            | Self::Panicked => "upstream_auth_failed",
         }
     }
 
@@ -106,7 +110,8 @@ impl CredentialError {
             | Self::NotConnected
             | Self::Nobody(_)
             | Self::Lacks(_)
-            | Self::Connection(_) => None,
+            | Self::Connection(_)
+            | Self::Panicked => None,
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::{
     collections::VecDeque,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -143,7 +144,9 @@ impl Slot {
     fn begin(self: &Arc<Self>, held: &mut Held, ask: Asking, tasks: &Tasks) -> Shared<Asking> {
         let slot: Weak<Self> = Arc::downgrade(self);
         let asking = async move {
-            let answer = ask.await;
+            // A panic is this asking's alone: the next one begins afresh.
+            let answer = AssertUnwindSafe(ask).catch_unwind().await;
+            let answer = answer.unwrap_or(Err(CredentialError::Panicked));
             if let Some(slot) = Weak::upgrade(&slot) {
                 slot.learn(&answer);
             }
@@ -371,6 +374,19 @@ mod tests {
         let issuer = Issuer::of(300);
         assert!(slot.token(None, || issuer.ask(), &tasks).await.is_err());
         assert_eq!(issuer.asked(), 0);
+        advance(AGAIN).await;
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn asking_that_panics_is_a_failure_to_all_who_wait_and_the_next_begins_afresh() {
+        let (slot, tasks) = (Arc::new(Slot::default()), Tasks::new());
+        let panics = || -> Asking { Box::pin(async { panic!("on purpose") }) };
+        let all = join_all((0..3).map(|_| slot.token(None, panics, &tasks))).await;
+        for told in all {
+            assert_eq!(told.unwrap_err(), CredentialError::Panicked);
+        }
+        let issuer = Issuer::of(300);
         advance(AGAIN).await;
         assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
     }
