@@ -7,7 +7,7 @@ mod hints;
 mod judged;
 mod lost;
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, StatusCode};
@@ -330,11 +330,18 @@ impl Exchange {
         self.resting = true;
     }
 
-    /// Gives it up, and returns when the upstream has been told.
-    pub(super) async fn give_up(&mut self) {
-        if !std::mem::replace(&mut self.over, true) && self.line.tells_of_cancelling() {
-            self.line.cancel(self.number).await;
+    /// Gives it up: what is left to do is to tell the upstream, where there is anything to tell. Its share of work is held until
+    /// that is done, which bounds how many of these there are.
+    pub(super) fn giving_up(&mut self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let is_over = mem::replace(&mut self.over, true);
+        if is_over || self.wants.quiet || !self.line.tells_of_cancelling() {
+            return None;
         }
+        let (line, number, permit) = (Arc::clone(&self.line), self.number, self.permit.take());
+        Some(async move {
+            let _permit = permit;
+            line.cancel(number).await;
+        })
     }
 
     /// The next event that is wanted, or the end. Dropping the future loses nothing, where requests are handed out.
@@ -504,19 +511,11 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         // Outside a runtime there is nobody to tell it: the process is ending.
-        if self.over
-            || self.wants.quiet
-            || !self.line.tells_of_cancelling()
-            || tokio::runtime::Handle::try_current().is_err()
+        if tokio::runtime::Handle::try_current().is_ok()
+            && let Some(telling) = self.giving_up()
         {
-            return;
+            self.line.terms.tasks.spawn(telling);
         }
-        let (line, number, permit) = (Arc::clone(&self.line), self.number, self.permit.take());
-        self.line.terms.tasks.spawn(async move {
-            // The slot is held until it is told, which bounds how many of these there are.
-            let _permit = permit;
-            line.cancel(number).await;
-        });
     }
 }
 

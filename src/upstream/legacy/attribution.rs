@@ -1,15 +1,20 @@
 //! Which call a session's unasked frames belong to, on transports that do not say (PROTOCOL D0.4).
 //!
 //! Guarantees: a server's request goes to the one call that may be asked, and there is at most one on a session at a time; a log
-//! line goes to a call only when no other is in flight; what fits nowhere is nobody's, never guessed. Deliberately absent:
-//! Streamable HTTP, whose streams say it themselves.
+//! line goes to a call only when no other is in flight; what fits nowhere is nobody's, never guessed: a call that is given up
+//! keeps its seat until its server has had time to heed that, or what it still asks would be the next call's. Deliberately
+//! absent: Streamable HTTP, whose streams say it themselves.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::Principal,
@@ -21,6 +26,10 @@ use crate::{
         transport::Owners,
     },
 };
+
+/// How long a server may take to heed that a call which may be asked is given up, unless it answers it before: so long the next
+/// one waits.
+pub(super) const HEEDING: Duration = Duration::from_secs(3);
 
 /// Who of one session may be asked, and is told.
 #[derive(Debug)]
@@ -39,13 +48,27 @@ pub(super) struct Attribution {
 struct Place {
     number: u64,
     asks: bool,
+    answered: CancellationToken,
 }
 
 /// A call's seat in its session. Dropping it is leaving.
 pub(super) struct Seat {
     number: u64,
     attribution: Arc<Attribution>,
-    _turn: Option<Share>,
+    turn: Option<Share>,
+    /// Cancelled when its answer came after all.
+    answered: CancellationToken,
+}
+
+impl Seat {
+    /// Leaves when the server, which was told that the call is given up, can be taken to have done with it. What is asked until
+    /// then is nobody's: the call is not there to hear it, and no other may be asked.
+    pub(super) async fn leave_in_time(self) {
+        // Of who was never to be asked, nothing could be taken for another's.
+        if self.turn.is_some() {
+            drop(timeout(HEEDING, self.answered.cancelled()).await);
+        }
+    }
 }
 
 impl Attribution {
@@ -70,17 +93,20 @@ impl Attribution {
 
     /// Sits down for the call with this number: with a turn it may be asked, and it may want to hear of log lines.
     pub(super) fn sit(self: &Arc<Self>, number: u64, turn: Option<Share>, logs: bool) -> Seat {
+        let answered = CancellationToken::new();
         if turn.is_some() || logs {
             self.seats().push(Place {
                 number,
                 asks: turn.is_some(),
+                answered: answered.clone(),
             });
         }
         self.busy.fetch_add(1, Ordering::Relaxed);
         Seat {
             number,
             attribution: Arc::clone(self),
-            _turn: turn,
+            turn,
+            answered,
         }
     }
 
@@ -106,6 +132,13 @@ impl Owners for Attribution {
             Frame::Response(_) => None,
         };
         place.map(|place| place.number)
+    }
+
+    fn late(&self, number: u64) {
+        let seats = self.seats();
+        if let Some(place) = seats.iter().find(|place| place.number == number) {
+            place.answered.cancel();
+        }
     }
 
     fn is_of_one(&self) -> bool {

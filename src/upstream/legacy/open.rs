@@ -352,7 +352,7 @@ impl OpenCall {
                     self.questions.clear();
                 }
                 self.refuse_questions();
-                self.exchange.give_up().await;
+                self.give_up().await;
                 Err(error)
             }
         };
@@ -562,8 +562,18 @@ impl OpenCall {
             }
         }
         // Its seat, if it has one, is given up last: until then no other call of the session may be asked.
-        self.exchange.give_up().await;
-        drop(self.seat.take());
+        self.give_up().await;
+    }
+
+    /// Gives it up, and returns when the server has been told. Its seat is left when the server has had time to heed that.
+    async fn give_up(&mut self) {
+        let Some(telling) = self.exchange.giving_up() else {
+            return;
+        };
+        telling.await;
+        if let Some(seat) = self.seat.take() {
+            self.session.line.terms.tasks.spawn(seat.leave_in_time());
+        }
     }
 
     /// Whether it only reads what a task of its caller's comes to. The task goes on without it, and asks whoever reads next:
@@ -597,6 +607,16 @@ impl Drop for OpenCall {
     fn drop(&mut self) {
         // However long it took: its session was in use until now.
         self.slot.touch();
+        // Outside a runtime there is nobody to tell it: the process is ending.
+        if let Some(seat) = self.seat.take()
+            && tokio::runtime::Handle::try_current().is_ok()
+            && let Some(telling) = self.exchange.giving_up()
+        {
+            self.session.line.terms.tasks.spawn(async move {
+                telling.await;
+                seat.leave_in_time().await;
+            });
+        }
     }
 }
 

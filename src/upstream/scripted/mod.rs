@@ -195,8 +195,15 @@ impl Scripted {
     pub(super) fn tell(&self, nth: usize, text: &str) {
         let open = self.open.lock().unwrap();
         let (id, frames) = &open[nth];
-        // Nobody may be reading any more.
-        let _gone = frames.try_send(text.replace("$id", id));
+        // Nobody may be reading any more. Like every pipe, it then tells who knows whose an answer was.
+        let text = text.replace("$id", id);
+        if frames.try_send(text.clone()).is_err()
+            && let Frame::Response(response) = frame(&text)
+            && let Some(number) = response.id.and_then(|id| id.as_minted())
+            && let Some(owners) = self.owners.get()
+        {
+            owners.late(number);
+        }
     }
 
     /// How often its own stream was opened.

@@ -114,6 +114,9 @@ pub trait Owners: Send + Sync + std::fmt::Debug {
     /// The number of the request in whose course it was sent, if anybody can say.
     fn whose(&self, frame: &Frame) -> Option<u64>;
 
+    /// The answer to a request has come that nobody waits for any more.
+    fn late(&self, number: u64);
+
     /// Whether all who ask something on the session are one caller, who may be held up by what they do not read.
     fn is_of_one(&self) -> bool;
 }

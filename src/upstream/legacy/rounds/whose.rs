@@ -1,6 +1,9 @@
 //! Tests: whose question it is, what may be asked, and who shares a session.
 
-use super::{super::tests::on_pipes_of, *};
+use super::{
+    super::{attribution::HEEDING, tests::on_pipes_of},
+    *,
+};
 use crate::upstream::{asking::Offer, scripted::a_pipe, spec::Timeouts, transport::Owners};
 
 #[tokio::test(start_paused = true)]
@@ -140,6 +143,49 @@ async fn on_a_pipe_of_its_own_a_call_is_asked_before_its_first_frame_and_others_
     };
     let (reply, ()) = tokio::join!(second, speaking);
     assert_eq!(text(reply), r#"{"n":2}"#);
+}
+
+/// PROTOCOL D0.4: its server may ask once more before it knows, and that would look like the next call's question.
+#[tokio::test(start_paused = true)]
+async fn what_a_call_that_is_given_up_still_asks_on_a_pipe_is_nobodys_and_others_wait_until_it_is_over()
+ {
+    for (asked, answers) in [(false, false), (false, true), (true, false)] {
+        let (processes, peer) = on_own_pipes().await;
+        if asked {
+            let (_pipe, first) = asked_on_own_pipe(&processes, &peer, able("k")).await;
+            // Its caller is not told.
+            drop(first);
+        } else {
+            let mut first = peer.call(able("k"), a_route("t"));
+            while processes.made().len() < 2
+                || processes.made()[1].sent_of("tools/call").is_empty()
+            {
+                assert!(futures_util::poll!(first.as_mut()).is_pending());
+                tokio::task::yield_now().await;
+            }
+        }
+        let pipe = processes.made().remove(1);
+        pipe.until_count("notifications/cancelled", 1).await;
+        let began = Instant::now();
+        let mut second = peer.call(able("k"), a_route("t"));
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        pipe.say(&ELICIT.replace(r#""id":7"#, r#""id":8"#));
+        let refused = pipe.until(|sent| sent.text.contains(r#""id":8,"#)).await;
+        assert!(refused.text.contains("-32602"), "{}", refused.text);
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        assert_eq!(pipe.sent_of("tools/call").len(), 1);
+        if answers {
+            pipe.tell(0, &last("{}"));
+        }
+        let speaking = async {
+            pipe.until_count("tools/call", 2).await;
+            pipe.tell(1, &last(r#"{"n":2}"#));
+            began.elapsed()
+        };
+        let (reply, waited) = tokio::join!(second, speaking);
+        assert_eq!(text(reply), r#"{"n":2}"#);
+        assert_eq!(waited, if answers { Duration::ZERO } else { HEEDING });
+    }
 }
 
 /// SECURITY REL-3: a person may be at lunch, and nobody else hangs for that.

@@ -99,10 +99,15 @@ impl Inbox {
                         .finish(number, |limits| within(limits, &wire, text).map(|()| frame)),
                     None => Err(Stray::Foreign),
                 };
-                match sorted {
-                    Ok(()) => {}
-                    Err(Stray::Late) => self.odd("late answer"),
-                    Err(Stray::Foreign) => self.odd("answer to an id that nobody waits for"),
+                match (sorted, number) {
+                    (Ok(()), _) => {}
+                    (Err(Stray::Late), Some(number)) => {
+                        self.mux.late(number);
+                        self.odd("late answer");
+                    }
+                    (Err(Stray::Late | Stray::Foreign), _) => {
+                        self.odd("answer to an id that nobody waits for");
+                    }
                 }
                 Ok(())
             }

@@ -214,6 +214,13 @@ impl Mux {
         self.waiting(number).map(|(slot, _limits)| slot)
     }
 
+    /// The answer has come to a request that was given up on.
+    fn late(&self, number: u64) {
+        if let Some(owners) = self.0.owners.get() {
+            owners.late(number);
+        }
+    }
+
     /// The last text that was no message, as it came.
     pub(super) fn noise(&self) -> Option<String> {
         let noise = self.0.noise.lock();

@@ -353,10 +353,11 @@ async fn a_listen_that_is_not_read_ends_and_never_loses_a_change_in_silence() {
     ));
 }
 
-/// Says of each request and log line that it is of exchange 1, and of nothing else.
-#[derive(Debug)]
+/// Says of each request and log line that it is of exchange 1, and of nothing else. Keeps whose answer came late.
+#[derive(Debug, Default)]
 struct First {
     of_one: bool,
+    late: Mutex<Vec<u64>>,
 }
 
 impl Owners for First {
@@ -368,9 +369,26 @@ impl Owners for First {
         }
     }
 
+    fn late(&self, number: u64) {
+        self.late.lock().unwrap().push(number);
+    }
+
     fn is_of_one(&self) -> bool {
         self.of_one
     }
+}
+
+#[tokio::test]
+async fn that_an_answer_came_too_late_is_told_to_who_knows_whose_it_was() {
+    let (mux, mut inbox) = mux();
+    let owners = Arc::new(First::default());
+    mux.sort_by(Arc::<First>::clone(&owners));
+    drop(mux.begin(&id(1), Limits::UPSTREAM).unwrap());
+    let _second = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+    for number in [1, 2, 3] {
+        inbox.take(result(number, 1).into()).await.unwrap();
+    }
+    assert_eq!(*owners.late.lock().unwrap(), [1]);
 }
 
 pub(super) const ASKED: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}";
@@ -379,7 +397,10 @@ const LOG: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"log\",\"params\":{}}";
 /// A mux of one caller's, and its first exchange.
 fn of_one() -> (Mux, Inbox, Exchange) {
     let (mux, inbox) = mux();
-    mux.sort_by(Arc::new(First { of_one: true }));
+    mux.sort_by(Arc::new(First {
+        of_one: true,
+        ..First::default()
+    }));
     let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
     (mux, inbox, first)
 }
@@ -470,7 +491,7 @@ async fn who_does_not_read_what_is_theirs_alone_holds_it_up_for_ten_seconds_and_
 async fn a_question_of_any_size_comes_behind_whatever_was_told_and_more_than_can_wait_are_refused()
 {
     let (mux, mut inbox) = mux();
-    mux.sort_by(Arc::new(First { of_one: false }));
+    mux.sort_by(Arc::new(First::default()));
     let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
     inbox.take(progress(1, 1).into()).await.unwrap();
     let large = ASKED.to_owned() + &" ".repeat(2 * HELD_BYTES);
@@ -479,7 +500,7 @@ async fn a_question_of_any_size_comes_behind_whatever_was_told_and_more_than_can
     assert_eq!(steps(&mut first).await, ["1", "roots/list", "{\"n\":1}"]);
 
     let (mux, mut inbox) = self::mux();
-    mux.sort_by(Arc::new(First { of_one: false }));
+    mux.sort_by(Arc::new(First::default()));
     let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
     for _ in 0..=RESERVE {
         inbox.take(ASKED.into()).await.unwrap();
@@ -549,7 +570,7 @@ async fn nobody_waits_for_room_in_what_was_given_up_or_in_a_channel_that_is_abou
 async fn what_belongs_to_an_exchange_without_naming_it_comes_in_its_turn_and_to_others_when_it_is_over()
  {
     let (mux, mut inbox) = mux();
-    mux.sort_by(Arc::new(First { of_one: false }));
+    mux.sort_by(Arc::new(First::default()));
     let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
     let asked = || ASKED.to_owned();
     let line =

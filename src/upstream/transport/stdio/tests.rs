@@ -112,6 +112,8 @@ impl Owners for OfOne {
         matches!(frame, Frame::Request(_)).then_some(self.0)
     }
 
+    fn late(&self, _: u64) {}
+
     fn is_of_one(&self) -> bool {
         true
     }
