@@ -32,9 +32,10 @@ use crate::{
     jsonrpc::{Request, RequestId, RpcError},
     metrics::{Bound, reached},
     protocol::{Era, codes, meta, methods},
+    resume::Asked,
     upstream::{
         Deadline, UpstreamError,
-        asking::{self, NotOffered, Offer},
+        asking::{self, Offer},
         exchange::{self, Exchange, Happened, Opened},
         terms::Share,
         transport::Answer,
@@ -413,42 +414,62 @@ impl OpenCall {
         if &*request.method == methods::PING {
             return line.answer(&request).await;
         }
-        let params = request.params.as_ref();
-        let refusal = match self.offer.allows(&request.method, params.map(Json::root)) {
-            Ok(()) if self.questions.len() >= line.terms.peer.asking.inputs => {
-                reached(Bound::Inputs);
-                Some(RpcError::new(
-                    codes::INVALID_PARAMS,
-                    "too many requests of this call are open",
-                ))
+        match self.question(&request) {
+            Ok(question) => {
+                self.asked += 1;
+                self.questions.push(question);
+                self.ask_at.get_or_insert_with(|| Instant::now() + BATCH);
             }
-            Ok(()) => None,
-            Err(why @ (NotOffered::Capability | NotOffered::Mode | NotOffered::Malformed)) => {
-                Some(RpcError::new(why.code(), why.to_string()))
+            Err(refusal) => {
+                line.terms.drop_frame();
+                if let Err(error) = line.reply(&request.id, &Err(refusal)).await {
+                    tracing::debug!(%error, "a server's request could not be refused");
+                }
             }
-        };
-        if let Some(error) = refusal {
-            line.terms.drop_frame();
-            if let Err(error) = line.reply(&request.id, &Err(error)).await {
-                tracing::debug!(%error, "a server's request could not be refused");
-            }
-            return;
         }
-        self.asked += 1;
+    }
+
+    /// What the caller is asked by a request of the server's.
+    ///
+    /// # Errors
+    /// What the server is told, where it may not be put to them.
+    fn question(&self, request: &Request) -> Result<Question, RpcError> {
+        let bounds = &self.session.line.terms.peer.asking;
+        let params = request.params.as_ref().map(Json::root);
+        self.offer
+            .allows(&request.method, params)
+            .map_err(|why| RpcError::new(why.code(), why.to_string()))?;
+        if self.questions.len() >= bounds.inputs {
+            reached(Bound::Inputs);
+            let full = "too many requests of this call are open";
+            return Err(RpcError::new(codes::INVALID_PARAMS, full));
+        }
         // A task may be asked about again, on another call: its keys are unique for its life (PROTOCOL D3).
         let key = if matches!(self.op, Op::Task(..)) {
             format!("ask-{:016x}", park::random())
         } else {
-            format!("ask-{}", self.asked)
+            format!("ask-{}", self.asked + 1)
         };
-        self.questions.push(Question {
+        let question = Question {
             key,
-            request: self.outward(&request),
+            request: self.outward(request),
             elicits: &*request.method == methods::ELICITATION_CREATE,
-            id: request.id,
+            id: request.id.clone(),
             put: false,
-        });
-        self.ask_at.get_or_insert_with(|| Instant::now() + BATCH);
+        };
+        // Those that are open go to the caller together. Whatever does not fit there ends the call, and here only itself
+        // (SECURITY STATE-3).
+        let together: Vec<_> = self
+            .questions
+            .iter()
+            .chain([&question])
+            .map(|question| (question.key.as_str(), question.request.clone()))
+            .collect();
+        let together = meta::object_of(&together);
+        match Asked::of(&together, &self.caller.capabilities, bounds) {
+            Ok(_fits) => Ok(question),
+            Err(fault) => Err(RpcError::new(codes::INVALID_PARAMS, fault.to_string())),
+        }
     }
 
     /// A request as the caller gets it: nothing of this hop in it, and no context of other servers asked for.

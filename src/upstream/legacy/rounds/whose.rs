@@ -34,6 +34,34 @@ async fn what_was_not_declared_is_refused_and_reaches_nobody() {
     );
 }
 
+/// What would not be let through to the caller is refused where it is asked, and the tool goes on.
+#[tokio::test(start_paused = true)]
+async fn what_may_not_reach_a_person_costs_its_server_that_question_and_not_the_call() {
+    let uses_a_tool = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"maxTokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"n","input":{}}]}]}}"#;
+    let no_web = r#"{"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"mode":"url","message":"m","url":"myapp://auth","elicitationId":"e"}}"#;
+    let says_nothing = r#"{"jsonrpc":"2.0","id":3,"method":"elicitation/create","params":{"requestedSchema":{"type":"object","properties":{}}}}"#;
+    // Each would do; they go to the caller together.
+    let long = |id| {
+        let choice = "x".repeat(20 << 10);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{{"message":"m","requestedSchema":{{"type":"object","properties":{{"a":{{"type":"string","enum":["{choice}"]}}}}}}}}}}"#
+        )
+    };
+    let (transport, peer) = played(&an_address()).await;
+    let says = [uses_a_tool, no_web, says_nothing, &long(4), &long(5), ROOTS];
+    let asked = asked(begun(&transport, &peer, able("k"), 0, &says).await);
+    let keys: Vec<_> = asked.requests.root().members().map(|it| it.key).collect();
+    assert_eq!(keys, ["ask-1", "ask-2"]);
+    let first = asked.requests.root().member("ask-1").unwrap().raw();
+    assert!(first.contains("xxx"));
+    let told = answers(&transport);
+    assert_eq!(told.len(), 4, "{told:?}");
+    for (told, id) in told.iter().zip([1, 2, 3, 5]) {
+        let refused = format!(r#""id":{id},"error":{{"code":-32602"#);
+        assert!(told.contains(&refused), "{told}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_more_than_eight_questions_are_open_at_a_time() {
     let (transport, peer) = played(&an_address()).await;
