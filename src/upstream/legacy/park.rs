@@ -2,9 +2,9 @@
 //!
 //! Guarantees: a waiting call is known by a number that cannot be guessed, goes on only for its own principal and request, and
 //! goes on once; it is read on meanwhile, so that pings are answered and its end is seen, which whoever holds it is told
-//! of; after the time that state is good for, or when its session or its caller's ends, or when nobody can be told any more how to go on with
-//! it, it is given up and the server told. An outcome that has come is kept though its session goes: nothing more is needed
-//! of that.
+//! of; after the time that state is good for, or when its session or its caller's ends, or when nobody can be told any more
+//! how to go on with it, it is given up and the server told. An outcome that has come is kept though its session goes:
+//! nothing more is needed of that.
 //! Bounds: [`MAX_PARKED`] calls of one upstream, [`MAX_OF_ONE`] of them of one principal.
 
 use std::{

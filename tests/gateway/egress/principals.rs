@@ -214,13 +214,14 @@ pairings! {
 async fn an_answer_goes_to_the_server_with_the_token_of_whoever_brings_it() {
     let (issuer, gate) = (Issuer::start(), Gate::new());
     let opened = gate.clone();
-    let notes = Upstream::http(Revision::V2025_11_25)
-        .tools([tool("t")])
-        .on("tools/call", move |_| {
-            let asks = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#.to_owned();
-            let done = Play::Result(text_result("done"));
-            Play::Gated(vec![asks], opened.clone(), Box::new(done))
-        });
+    let notes =
+        Upstream::http(Revision::V2025_11_25)
+            .tools([tool("t")])
+            .on("tools/call", move |_| {
+                let asks = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#.to_owned();
+                let done = Play::Result(text_result("done"));
+                Play::Gated(vec![asks], opened.clone(), Box::new(done))
+            });
     let side = side(&notes, &for_all("token_exchange", &issuer), &[]).await;
     // None of them is kept, so each message goes with one that was got for it.
     issuer.gives_for(30);

@@ -185,8 +185,7 @@ async fn what_a_call_that_is_given_up_still_asks_on_a_pipe_is_nobodys_and_others
             drop(first);
         } else {
             let mut first = peer.call(able("k"), a_route("t"));
-            while processes.made().len() < 2
-                || processes.made()[1].sent_of("tools/call").is_empty()
+            while processes.made().len() < 2 || processes.made()[1].sent_of("tools/call").is_empty()
             {
                 assert!(futures_util::poll!(first.as_mut()).is_pending());
                 tokio::task::yield_now().await;
