@@ -8,6 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
+use http::StatusCode;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
@@ -463,7 +464,7 @@ impl Probe {
                     Mutual::None => Err(no_mutual()),
                 }
             }
-            Ok(Told::Error(head, error)) => refused(&head, &error, revision),
+            Ok(Told::Error(head, error)) => refused(&head, &error, revision, wire.streamable),
             Ok(Told::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
             Ok(Told::Status(head)) => Err(exchange::bare(&head)),
             Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Discover)),
@@ -483,7 +484,12 @@ enum Discovered {
 }
 
 /// What an error to `server/discover` says.
-fn refused(head: &Head, error: &RpcError, revision: Revision) -> Result<Discovered, UpstreamError> {
+fn refused(
+    head: &Head,
+    error: &RpcError,
+    revision: Revision,
+    streamable: bool,
+) -> Result<Discovered, UpstreamError> {
     match error.code {
         codes::UNSUPPORTED_VERSION => {
             let supported = error.data.as_ref().map(Json::root);
@@ -498,8 +504,11 @@ fn refused(head: &Head, error: &RpcError, revision: Revision) -> Result<Discover
                 Mutual::None => Err(no_mutual()),
             }
         }
-        // Only a modern server has these; what it found wrong is ours to mend (PROTOCOL C2, H13).
-        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY => {
+        // With this status only a modern server has these; what it found wrong is ours to mend (PROTOCOL C2, H13). On a pipe, or
+        // with another, the numbers are any server's own (PROTOCOL C3).
+        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY
+            if streamable && head.status == StatusCode::BAD_REQUEST =>
+        {
             Err(UpstreamError::Refused(error.clone()))
         }
         _ if is_evidence(head) => Ok(Discovered::Older),

@@ -112,6 +112,9 @@ async fn whatever_does_not_know_the_question_is_asked_for_the_handshake() {
         Play::Error(200, -32602, ""),
         Play::Error(400, -32022, list),
         Play::Error(400, -32022, ""),
+        // Codes of the stateless era, and not its status.
+        Play::Error(200, -32020, ""),
+        Play::Error(404, -32021, ""),
         Play::Status(400),
         Play::Status(404),
         Play::Status(405),
@@ -132,7 +135,7 @@ async fn whatever_does_not_know_the_question_is_asked_for_the_handshake() {
         );
         assert_eq!(processes.asked(), [HttpTransport::Streamable]);
     }
-    for code in [-32601, -32602, -32000, -1] {
+    for code in [-32601, -32602, -32000, -32020, -32021, -1] {
         let processes = answering(Play::Error(200, code, ""), welcome());
         assert_eq!(
             revision(&a_pipe(), &processes).await.unwrap(),
