@@ -90,9 +90,9 @@ pub(in crate::upstream) struct Proposal {
 /// Why no session was opened.
 #[derive(Debug)]
 pub(in crate::upstream) enum NotOpened {
-    /// The handshake was answered with an HTTP status and no frame.
+    /// `initialize` was answered with an HTTP status and no frame.
     Status(Head),
-    /// The handshake was answered with an error.
+    /// `initialize` was answered with an error.
     Refused(Head, RpcError),
     /// It failed otherwise.
     Failed(UpstreamError),
@@ -206,7 +206,7 @@ impl Session {
             if named {
                 leave(&line).await;
             }
-            return Err(why);
+            return Err(why.into());
         }
         stop.keep();
         Ok(Self {
@@ -353,13 +353,14 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Why a server did not take that the handshake is over, if so.
-fn not_taken(answer: Result<Answer, UpstreamError>) -> Option<NotOpened> {
+/// Why a server did not take that the handshake is over, if so. It took the handshake itself, so that this is a failure, and
+/// no word on how it is spoken to (PROTOCOL C2).
+fn not_taken(answer: Result<Answer, UpstreamError>) -> Option<UpstreamError> {
     match answer {
-        Ok(Answer::Status(head)) if !head.status.is_success() => Some(NotOpened::Status(head)),
+        Ok(Answer::Status(head)) if !head.status.is_success() => Some(exchange::bare(&head)),
         Ok(Answer::Status(_) | Answer::Accepted(_) | Answer::One(..) | Answer::Stream(..)) => None,
-        Err(UpstreamError::Timeout(_)) => Some(UpstreamError::Timeout(Deadline::Initialize).into()),
-        Err(error) => Some(error.into()),
+        Err(UpstreamError::Timeout(_)) => Some(UpstreamError::Timeout(Deadline::Initialize)),
+        Err(error) => Some(error),
     }
 }
 

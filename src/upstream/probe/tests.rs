@@ -252,6 +252,28 @@ async fn a_refused_handshake_leads_to_the_event_stream_and_other_failures_do_not
     }
 }
 
+/// PROTOCOL C2: it speaks this transport, or it would have refused to begin.
+#[tokio::test]
+async fn a_handshake_that_is_refused_when_it_is_over_does_not_lead_to_the_event_stream() {
+    for status in [400, 404, 405] {
+        let processes = Processes::new(move |_, http| {
+            Scripted::new(move |sent| match (http, sent.method.as_str()) {
+                (HttpTransport::Sse, _) => result(greeting("2024-11-05")),
+                (_, DISCOVER) => Play::Status(404),
+                (_, INITIALIZE) => Play::Session("s", greeting("2025-11-25")),
+                _ => Play::Status(status),
+            })
+        });
+        let found = revision(&an_address(), &processes).await;
+        assert!(
+            matches!(found, Err(UpstreamError::Status(code)) if code == status),
+            "{found:?}"
+        );
+        assert_eq!(processes.asked(), [HttpTransport::Streamable]);
+        assert_eq!(*processes.made()[0].ended.lock().unwrap(), ["s"]);
+    }
+}
+
 #[tokio::test]
 async fn pins_are_honoured() {
     let revised = |date: &str| result(greeting(date));
