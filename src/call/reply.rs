@@ -82,6 +82,21 @@ impl ServerCard {
     pub fn logs(&self) -> bool {
         self.capabilities.root().member("logging").is_some()
     }
+
+    /// Whether both say the same of the server, for however long.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let Self {
+            revision,
+            capabilities,
+            instructions,
+            server_info,
+            ttl_millis: _,
+        } = self;
+        *revision == other.revision
+            && *capabilities == other.capabilities
+            && *instructions == other.instructions
+            && *server_info == other.server_info
+    }
 }
 
 /// Something that happens before the outcome.

@@ -357,10 +357,10 @@ impl Upstream {
         self.shared.heeded().await;
     }
 
-    /// What the server said of itself, while it is there.
-    pub fn card(&self) -> Option<ServerCard> {
+    /// What the server said of itself last, while it is there.
+    pub fn card(&self) -> Option<Arc<ServerCard>> {
         match &self.shared.presence.load().state {
-            Being::Ready(peer) => Some(peer.card().clone()),
+            Being::Ready(peer) => Some(peer.card()),
             Being::Connecting | Being::Away { .. } | Being::Disabled => None,
         }
     }

@@ -23,6 +23,7 @@ mod params;
 mod patience;
 mod probe;
 mod promised;
+mod said;
 mod shared;
 mod sink;
 pub mod spec;
@@ -72,8 +73,8 @@ pub use tally::Counts;
 ///
 /// A peer is made by a probe and is good for as long as its connection lives; then the supervisor makes another.
 pub trait Peer: Send + Sync + 'static {
-    /// What the server said of itself when it was reached.
-    fn card(&self) -> &ServerCard;
+    /// What the server said of itself last.
+    fn card(&self) -> Arc<ServerCard>;
 
     /// Every page of one list; empty when the server does not offer the kind.
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>>;
@@ -108,8 +109,8 @@ pub trait Peer: Send + Sync + 'static {
     fn is_streamable(&self) -> bool;
 
     /// Watches the upstream for changes, for as long as the future is polled: has lists read again that changed, or whose
-    /// changes may have been missed; keeps the upstream telling of the resources that its desk wants, and tells the desk.
-    /// It does not end by itself.
+    /// changes may have been missed; keeps the upstream telling of the resources that its desk wants, and tells the desk;
+    /// keeps its card from growing old, where its era has a question for that. It does not end by itself.
     fn watch(&self) -> BoxFuture<'_, ()>;
 
     /// Resolves when this peer can serve no more: its process ended, its stream closed.

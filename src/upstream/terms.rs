@@ -46,6 +46,8 @@ pub(super) struct Terms {
     pub(super) opening: Duration,
     /// Bounds on its lists.
     pub(super) bounds: CatalogBounds,
+    /// How long what it says of itself is good where it says nothing of that, as its lists are.
+    pub(super) poll: Duration,
     /// How much it may say.
     pub(super) peer: PeerBounds,
     /// What is tried to come to it.
@@ -125,6 +127,7 @@ impl Terms {
                 Endpoint::Http(_) => Tried::Connection,
             },
             bounds,
+            poll: spec.poll,
             peer: spec.bounds,
             gate: Gate::new(spec.concurrency, spec.queue),
             credentials,

@@ -1,7 +1,8 @@
 //! The peer for the handshake era: calls carried on sessions (PROTOCOL B4 to B6, D0, D1).
 //!
 //! Guarantees: callers share a session only under one key; a session that the server forgot is opened again, and only what is
-//! idempotent is said twice (PROTOCOL D6, SECURITY REL-6); giving a call up is told to the server, in every transport; what a
+//! idempotent is said twice (PROTOCOL D6, SECURITY REL-6); what a server says of itself is what it said with the gateway's own
+//! session last; giving a call up is told to the server, in every transport; what a
 //! server asks reaches the caller of the one call it can belong to, and nobody where there is none (D0.4).
 
 mod attribution;
@@ -34,14 +35,20 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Deadline, Peer, UpstreamError, bell::Bell, holdings::Holder, line::Wire, modern::offers,
-    spec::Isolation, terms::Terms,
+    Deadline, Peer, UpstreamError,
+    bell::Bell,
+    holdings::Holder,
+    line::Wire,
+    modern::offers,
+    said::{Said, Saying},
+    spec::Isolation,
+    terms::Terms,
 };
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
     catalog::{Contribution, Listing, Route},
     events::Desk,
-    protocol::{extensions::Offers, methods::ListKind},
+    protocol::methods::ListKind,
 };
 
 use inquiries::Inquiries;
@@ -54,9 +61,6 @@ pub(super) use session::{NotOpened, Proposal, Session};
 
 /// A peer of the handshake era.
 pub(super) struct Legacy {
-    card: ServerCard,
-    /// Whether tools may be run as tasks.
-    has_tasks: bool,
     isolation: Isolation,
     /// The session of the gateway itself: lists, and calls where all share one.
     service: Arc<Slot>,
@@ -89,11 +93,9 @@ impl Legacy {
             proposal,
             terms: Arc::clone(terms),
             wire: Arc::clone(&wire),
+            said: Said::new(first.card.clone()),
         });
-        let offers = Offers::of(&first.card.capabilities, first.card.revision.features());
         Self {
-            has_tasks: offers.tasks.is_some(),
-            card: first.card.clone(),
             isolation,
             service: Slot::with(first),
             keyed: Pool::new(Arc::clone(&opening)),
@@ -124,13 +126,20 @@ impl Legacy {
 }
 
 impl Peer for Legacy {
-    fn card(&self) -> &ServerCard {
-        &self.card
+    fn card(&self) -> Arc<ServerCard> {
+        self.opening.said.card()
     }
 
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
         Box::pin(async move {
-            if offers(&self.card, kind) {
+            let deadline = Instant::now() + self.terms.timeouts.list;
+            // Where its session is gone, the next one says what it offers.
+            let offered = match self.session(&self.service, None, deadline).await {
+                Ok(session) => offers(&session.card, kind),
+                Err(error) if offers(&self.card(), kind) => return Err(error),
+                Err(_) => false,
+            };
+            if offered {
                 let holder = &self.terms.lists;
                 self.listing(&self.service, None, kind, holder).await
             } else {
@@ -157,7 +166,8 @@ impl Peer for Legacy {
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
-        let plan = Plan::of(&call, &route, self.has_tasks);
+        let has_tasks = |saying: &Saying| saying.offers.tasks.is_some();
+        let plan = Plan::of(&call, &route, self.opening.said.read(has_tasks));
         if plan == Plan::None {
             // A block, which holds what it was given once; a function would hold it twice.
             Box::pin(async move { self.once(&call, &route, plan).await })

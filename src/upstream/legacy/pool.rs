@@ -30,7 +30,7 @@ use crate::{
     tasks::{Tasks, clock},
     upstream::{
         Deadline, UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
-        spec::HttpTransport, terms::Terms,
+        said::Said, spec::HttpTransport, terms::Terms,
     },
 };
 
@@ -68,6 +68,8 @@ pub(super) struct Opening {
     /// What the first session was opened on. It is in doubt where a session could not be opened, as where the handshake is no
     /// longer spoken.
     pub(super) wire: Arc<Wire>,
+    /// What the server said of itself when the gateway's own session was opened last.
+    pub(super) said: Said,
 }
 
 impl Opening {
@@ -262,11 +264,17 @@ impl Slot {
                 }
                 attempts.opened = Some(Instant::now());
                 attempts.failed = None;
+                let differs = self.service && opening.said.learn(session.card.clone());
                 self.live.store(Some(Arc::clone(&session)));
                 if self.retired.is_cancelled() {
                     self.live.store(None);
                     session.close(opening.owns_transports()).await;
                     return Err(given_up());
+                }
+                if differs {
+                    tracing::info!(upstream = %opening.terms.id, "it says something else of itself now");
+                    // Lists that it did not offer before were not asked for.
+                    self.have_lists_read(&session);
                 }
                 Ok(session)
             }
@@ -292,10 +300,15 @@ impl Slot {
     }
 
     /// The session was found to be gone: the next call opens another. A server that began anew may offer other things, of which
-    /// nobody told whom it did not know; so its lists are read again, as if it had told. Once a minute at most: some forget each
-    /// session soon, or refuse in these words what they do not like.
+    /// nobody told whom it did not know; so its lists are read again, as if it had told.
     pub(super) fn forget(&self, session: &Session) {
         session.gone.cancel();
+        self.have_lists_read(session);
+    }
+
+    /// Has the lists read again of whom the session is. Once a minute at most: some forget each session soon, or refuse in these
+    /// words what they do not like, or say something else of themselves with each.
+    fn have_lists_read(&self, session: &Session) {
         let (now, rang) = (self.now(), self.rang.load(Ordering::Relaxed));
         if rang == u64::MAX || now >= rang.saturating_add(AGAIN) {
             self.rang.store(now, Ordering::Relaxed);

@@ -1,25 +1,29 @@
 //! The peer for the stateless era: every request describes itself (PROTOCOL B1 to B3).
 //!
 //! Guarantees: headers mirror the body that is sent, not the one that came; nothing is declared that cannot be delivered.
-//! Tasks are declared for callers who know them, and only to a server that has them. Deliberately absent: sessions.
+//! Tasks are declared for callers who know them, and only to a server that has them. What the server says of itself is asked for
+//! again when that has grown old, and no call ends by what it answers. Deliberately absent: sessions.
 
 mod listen;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     Peer, UpstreamError,
     asking::Offer,
     bell::Bell,
     exchange::{self, Exchange, Opened, Told, Wants},
+    health::jittered,
     holdings::Holder,
     line::{Line, Wire},
     lists,
     params::{self, Wish},
+    promised::Promised,
+    said::Said,
     terms::Terms,
     transport::Head,
 };
@@ -28,20 +32,17 @@ use crate::{
     catalog::{Contribution, Listing, Route},
     events::{Desk, Lists},
     json::{Edits, Json, Kind, Node},
-    protocol::{
-        Era, Revision, codes,
-        extensions::{self, Offers},
-        meta, methods,
-        methods::ListKind,
-        mirror,
-    },
+    protocol::{Era, Revision, codes, extensions, meta, methods, methods::ListKind, mirror},
     tasks::clock,
 };
 
+/// The longest that what a server says of itself is believed, whatever time to live it gives: nothing tells that it changed.
+const CARD_AT_MOST: Duration = Duration::from_secs(12 * 3600);
+
 /// A peer of the stateless era.
 pub(super) struct Modern {
-    card: ServerCard,
-    offers: Offers,
+    said: Said,
+    revision: Revision,
     line: Arc<Line>,
     own: Vec<(&'static str, Json)>,
     /// The line's headers with places for those that mirror a named thing, so that nothing grows for each call.
@@ -169,10 +170,9 @@ impl Modern {
                 named.insert(name, HeaderValue::from_static(""));
             }
         }
-        let offers = Offers::of(&card.capabilities, card.revision.features());
         Self {
-            card,
-            offers,
+            revision: card.revision,
+            said: Said::new(card),
             line,
             own,
             named,
@@ -191,17 +191,15 @@ impl Modern {
         let deadline = call.deadline.min(clock::now() + line.terms.timeouts.call);
         // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
         let log = call.caller.log_level.filter(|_| line.wire.streamable);
-        let extensions = extensions::forwarded(
-            &call.caller.capabilities,
-            call.caller.revision.features(),
-            &self.offers,
-        );
-        let task = self.offers.tasks.is_some()
+        let declared = &call.caller.capabilities;
+        let features = call.caller.revision.features();
+        let (extensions, has_tasks) = self.said.read(|saying| {
+            let forwarded = extensions::forwarded(declared, features, &saying.offers);
+            (forwarded, saying.offers.tasks.is_some())
+        });
+        let task = has_tasks
             && matches!(call.op, Op::CallTool(_) | Op::Task(..))
-            && extensions::declares_tasks(
-                &call.caller.capabilities,
-                call.caller.revision.features(),
-            );
+            && extensions::declares_tasks(declared, features);
         let wants = Wants {
             call: Some(call.id),
             caller: Some(Arc::clone(&call.caller)),
@@ -233,8 +231,8 @@ impl Modern {
         if call.wants_progress {
             own.push((meta::PROGRESS_TOKEN, Json::of(&exchange.number())));
         }
-        own.extend(exchange.watch(call, route, self.card.revision));
-        let features = self.card.revision.features();
+        own.extend(exchange.watch(call, route, self.revision));
+        let features = self.revision.features();
         let mut params = params::outbound(call, &route.local, &own, features, Wish::Drop);
         if let Some((responses, state)) = resumed {
             params = params::resumed(&params, responses, state);
@@ -273,10 +271,11 @@ impl Modern {
         let line = self.line_of(&call.identity);
         // Everybody else's calls are to go by what it asks for now, too.
         line.terms.bell.ring(Lists::of(ListKind::Tools));
+        let card = self.said.card();
         let read = {
             // It is for this call alone.
             let holder = line.terms.lists.another();
-            let reading = self.listing(&line, &self.card, ListKind::Tools, &holder);
+            let reading = self.listing(&line, &card, ListKind::Tools, &holder);
             timeout_at(call.deadline, reading).await
         };
         let Ok(Ok(listing)) = read else {
@@ -349,22 +348,7 @@ impl Modern {
         holder: &Holder,
     ) -> Result<Contribution, UpstreamError> {
         let line = self.line_of(who);
-        let deadline = Instant::now() + line.terms.timeouts.list;
-        let revision = self.card.revision;
-        let told = ask(&line, revision, methods::DISCOVER, &[], deadline, false).await?;
-        let card = match told {
-            Told::Result(_, result) => card(&exchange::complete(result)?, revision),
-            // Every server of this era answers it.
-            Told::Error(head, error) => {
-                doubt(&line, &head);
-                return Err(UpstreamError::Refused(error));
-            }
-            Told::Status(head) => {
-                doubt(&line, &head);
-                return Err(exchange::bare(&head));
-            }
-        };
-        let card = card.ok_or_else(|| UpstreamError::Protocol("no discovery".into()))?;
+        let card = self.discovered(&line).await?;
         let mut contribution = Contribution::default();
         for kind in ListKind::EVERY {
             let listing = self.listing(&line, &card, kind, holder).await?;
@@ -376,6 +360,66 @@ impl Modern {
         }
         contribution.card = Some(card);
         Ok(contribution)
+    }
+
+    /// What the server says of itself now to whom the line is.
+    async fn discovered(&self, line: &Arc<Line>) -> Result<ServerCard, UpstreamError> {
+        let deadline = Instant::now() + line.terms.timeouts.list;
+        let revision = self.revision;
+        let card = match ask(line, revision, methods::DISCOVER, &[], deadline, false).await? {
+            Told::Result(_, result) => card(&exchange::complete(result)?, revision),
+            // Every server of this era answers it.
+            Told::Error(head, error) => {
+                doubt(line, &head);
+                return Err(UpstreamError::Refused(error));
+            }
+            Told::Status(head) => {
+                doubt(line, &head);
+                return Err(exchange::bare(&head));
+            }
+        };
+        card.ok_or_else(|| UpstreamError::Protocol("no discovery".into()))
+    }
+
+    /// Asks the server again what it says of itself whenever that has grown old, and has everything read again where that is
+    /// something else: what it did not offer was not read. Nothing else comes of it, so that a server which says something else
+    /// each time costs its lists and nobody a call.
+    async fn keep_card(&self) {
+        let terms = &self.line.terms;
+        let good_for = |ttl_millis| {
+            let ttl = Duration::from_millis(ttl_millis).min(CARD_AT_MOST);
+            ttl.max(terms.poll)
+        };
+        let mut wait = good_for(self.said.card().ttl_millis);
+        loop {
+            sleep(jittered(wait)).await;
+            wait = match self.discovered(&self.line).await {
+                Ok(card) => {
+                    let next = good_for(card.ttl_millis);
+                    if self.said.learn(card) {
+                        tracing::info!(upstream = %terms.id, "it says something else of itself now");
+                        terms.bell.missed(Lists::ALL);
+                    }
+                    next
+                }
+                Err(error) => {
+                    tracing::debug!(upstream = %terms.id, %error, "it does not say what it is now");
+                    terms.poll
+                }
+            };
+        }
+    }
+
+    /// Listens for as long as it is polled, and anew where the server comes to promise other things.
+    async fn listen(&self, line: &Arc<Line>, bell: &Bell, desk: &Arc<Desk>) {
+        loop {
+            let card = self.said.card();
+            tokio::select! {
+                biased;
+                () = self.said.promises_other_than(Promised::of(&card)) => desk.lost(),
+                () = listen::watch(line, &card, bell, desk) => {}
+            }
+        }
     }
 
     async fn listing(
@@ -394,7 +438,7 @@ impl Modern {
                 .map(|cursor| ("cursor", Json::string(&cursor)))
                 .into_iter()
                 .collect();
-            let revision = self.card.revision;
+            let revision = self.revision;
             match ask(line, revision, kind.method(), &members, deadline, false).await? {
                 Told::Result(_, result) => exchange::complete(result),
                 Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
@@ -453,13 +497,16 @@ fn no_header(what: &str) -> UpstreamError {
 }
 
 impl Peer for Modern {
-    fn card(&self) -> &ServerCard {
-        &self.card
+    fn card(&self) -> Arc<ServerCard> {
+        self.said.card()
     }
 
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
-        let holder = &self.line.terms.lists;
-        Box::pin(self.listing(&self.line, &self.card, kind, holder))
+        Box::pin(async move {
+            let holder = &self.line.terms.lists;
+            let card = self.said.card();
+            self.listing(&self.line, &card, kind, holder).await
+        })
     }
 
     fn offer_to<'a>(
@@ -476,7 +523,7 @@ impl Peer for Modern {
         bell: &'a Bell,
         desk: &'a Arc<Desk>,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(async move { listen::watch(&self.line_of(who), &self.card, bell, desk).await })
+        Box::pin(async move { self.listen(&self.line_of(who), bell, desk).await })
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
@@ -501,12 +548,10 @@ impl Peer for Modern {
 
     fn watch(&self) -> BoxFuture<'_, ()> {
         let terms = &self.line.terms;
-        Box::pin(listen::watch(
-            &self.line,
-            &self.card,
-            &terms.bell,
-            &terms.desk,
-        ))
+        let listening = self.listen(&self.line, &terms.bell, &terms.desk);
+        Box::pin(async move {
+            tokio::join!(self.keep_card(), listening);
+        })
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {

@@ -30,7 +30,7 @@ use crate::{
 
 pub(super) use stock::{
     a_call, a_caller, a_pipe, a_route, a_tool_call, an_address, discovery, greeting, last, note,
-    terms,
+    saying, terms,
 };
 
 /// A frame that was sent.

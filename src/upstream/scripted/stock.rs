@@ -35,6 +35,23 @@ pub(in crate::upstream) fn discovery(versions: &str) -> String {
     )
 }
 
+/// The same of a server that has something else and gives other instructions.
+pub(in crate::upstream) fn saying(result: &str, capabilities: &str, instructions: &str) -> String {
+    let usual = [
+        (
+            r#""capabilities":{"tools":{}}"#,
+            format!(r#""capabilities":{capabilities}"#),
+        ),
+        (r#","instructions":"do""#, String::new()),
+        ("{", format!(r#"{{"instructions":"{instructions}","#)),
+    ];
+    let mut said = result.to_owned();
+    for (what, other) in usual {
+        said = said.replacen(what, &other, 1);
+    }
+    said
+}
+
 /// A notification's text.
 pub(in crate::upstream) fn note(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)

@@ -183,7 +183,8 @@ impl Board {
         self.sink.publish(&self.id, self.known.clone());
     }
 
-    /// Reads these lists; tells what is known when anything changed, or when it is the first time on a connection.
+    /// Reads these lists; tells what is known when anything changed, also what the server says of itself, or when it is the first
+    /// time on a connection.
     async fn read(&mut self, peer: &dyn Peer, first: bool, lists: Lists) -> Read {
         let started = Instant::now();
         let asked = ListKind::EVERY
@@ -227,16 +228,21 @@ impl Board {
                 }
             }
         }
+        let card = peer.card();
         let offered = ListKind::EVERY
             .into_iter()
-            .filter(|kind| modern::offers(peer.card(), *kind))
+            .filter(|kind| modern::offers(&card, *kind))
             .count();
         // One list says too little about whether the rest can be read.
         if lists == Lists::ALL && offered > 0 && unreachable == offered {
             return Read::Unreachable;
         }
+        // What is told is the card in force, which may be another than on the first reading.
+        if first || !(self.known.card.as_ref()).is_some_and(|known| known.says_the_same(&card)) {
+            self.known.card = Some(Arc::unwrap_or_clone(card));
+            changed = true;
+        }
         if first {
-            self.known.card = Some(peer.card().clone());
             self.known.away = false;
             self.stale_at = None;
         }

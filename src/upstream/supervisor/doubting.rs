@@ -106,7 +106,7 @@ impl Doubting<'_> {
 
     /// Whether the gateway's own conversation with it goes on; nothing where there is nothing to ask in it.
     async fn answers(&self) -> Option<bool> {
-        let offers = |kind: &ListKind| modern::offers(self.peer.card(), *kind);
+        let offers = |kind: &ListKind| modern::offers(&self.peer.card(), *kind);
         let kind = ListKind::EVERY.into_iter().find(offers)?;
         Some(match self.peer.list(kind).await {
             Ok(_) => true,

@@ -4,6 +4,8 @@
 //! told of its lists is for `board.rs`, and what it speaks, where there is doubt, for `doubting.rs`.
 
 mod board;
+#[cfg(test)]
+mod cards;
 mod doubting;
 mod end;
 #[cfg(test)]

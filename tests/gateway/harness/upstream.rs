@@ -133,6 +133,13 @@ impl Upstream {
         self
     }
 
+    /// Says something else of itself from now on: what it has, and its instructions.
+    pub(crate) fn redeployed(&self, capabilities: &str, instructions: &str) {
+        let mut script = self.script();
+        capabilities.clone_into(&mut script.capabilities);
+        script.instructions = Some(instructions.to_owned());
+    }
+
     /// Answers requests of this method so.
     pub(crate) fn on(
         self,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Gateway, Pairing, Revision, Upstream, eventually, resource, tool};
+use crate::harness::{Gateway, Pairing, Play, Revision, Upstream, eventually, resource, tool};
 
 /// Nothing was ever said of a client's own wishes.
 fn bare(list: &str) -> (String, serde_json::Value) {
@@ -143,6 +143,43 @@ pairings! {
         notes.offer(0, [tool("b")]);
         same(watch.change().await, "tools");
         assert_eq!(client.tools().await, ["notes_b"]);
+    }
+}
+
+pairings! {
+    /// PROTOCOL C4, D4: as where it is redeployed without an outage.
+    async fn a_server_that_comes_to_offer_more_is_shown_with_that(pair: Pairing) {
+        let notes = pair
+            .upstream()
+            .tools([tool("a")])
+            .prompts(&["p"])
+            .capabilities(r#"{"tools":{}}"#)
+            .instructions("Only tools.");
+        let gateway = Gateway::of()
+            .upstream("notes", &notes)
+            .polling(Duration::from_millis(200))
+            .start()
+            .await;
+        let client = pair.client(&gateway).await;
+        let mut watch = client.watch(&["prompts"], &[]).await;
+        notes.redeployed(r#"{"tools":{},"prompts":{}}"#, "Prompts, too.");
+        if !pair.upstream_is_modern() {
+            // It says so with a new session, and knows the first no more.
+            notes.now_on("tools/list", |heard| match heard.session.as_deref() {
+                Some("session-0") => Play::Status(404),
+                _ => Play::Result(format!(r#"{{"tools":[{}]}}"#, tool("a"))),
+            });
+        }
+        same(watch.change().await, "prompts");
+        assert_eq!(client.all("prompts/list", "name").await, ["notes_p"]);
+        let newcomer = pair.client(&gateway).await;
+        let face = match &newcomer.greeting {
+            Some(greeting) => greeting.value(),
+            None => newcomer.ask("server/discover", "{}").await.value(),
+        };
+        let instructions = face["instructions"].as_str().unwrap();
+        assert!(instructions.contains("Prompts, too."), "{instructions}");
+        assert_eq!(client.tools().await, ["notes_a"]);
     }
 }
 

@@ -4,16 +4,26 @@ use super::*;
 
 const TASK: &str = r#"{"task":{"taskId":"local","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttl":null}}"#;
 
+/// The server says from now on that it runs tools as tasks.
+fn comes_to_have_tasks(peer: &Legacy) {
+    let card = ServerCard {
+        revision: Revision::V2025_11_25,
+        capabilities: Json::literal(r#"{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#),
+        ..ServerCard::clone(&peer.card())
+    };
+    assert!(peer.opening.said.learn(card));
+}
+
 /// A server whose tool is a task that waits for its caller, and whose results are played by hand.
 async fn a_task() -> (Arc<Scripted>, Arc<Legacy>) {
-    let (transport, mut peer) = over_http(&an_address(), |sent| match sent.method.as_str() {
+    let (transport, peer) = over_http(&an_address(), |sent| match sent.method.as_str() {
         "tools/call" => result(TASK),
         "tasks/result" => Play::Open,
         "tasks/cancel" => result("{}"),
         _ => Play::Status(202),
     })
     .await;
-    peer.has_tasks = true;
+    comes_to_have_tasks(&peer);
     (transport, Arc::new(peer))
 }
 
@@ -67,7 +77,7 @@ async fn a_task_whose_caller_does_not_come_back_is_cancelled_with_the_call() {
 /// A server whose tool is a task at work, and which answers looks at it so, one after the other and the last one ever after.
 async fn at_work(looks: Vec<Play>) -> (Arc<Scripted>, Arc<Legacy>) {
     let mut looked = 0;
-    let (transport, mut peer) = over_http(&an_address(), move |sent| match sent.method.as_str() {
+    let (transport, peer) = over_http(&an_address(), move |sent| match sent.method.as_str() {
         "tools/call" => result(TASK.replace("input_required", "working")),
         "tasks/get" => {
             let look = looks.get(looked).or(looks.last()).unwrap();
@@ -78,7 +88,7 @@ async fn at_work(looks: Vec<Play>) -> (Arc<Scripted>, Arc<Legacy>) {
         _ => result("{}"),
     })
     .await;
-    peer.has_tasks = true;
+    comes_to_have_tasks(&peer);
     (transport, Arc::new(peer))
 }
 
