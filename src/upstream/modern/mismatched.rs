@@ -1,10 +1,25 @@
 //! Tests: calls that are refused for their headers: what is read anew, and whether they are made once more (PROTOCOL B3, D6).
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::time::{advance, sleep};
+
 use super::{
-    tests::{done, over_http, text},
+    tests::{done, over_http, peer_of, text},
     *,
 };
-use crate::upstream::scripted::{Play, Sent, a_call, a_route, result};
+use crate::{
+    call::{IdentityKind, Principal},
+    upstream::{
+        scripted::{Play, Scripted, Sent, a_call, a_route, an_address, result},
+        spec::UpstreamSpec,
+        supervisor::COALESCE,
+    },
+};
 
 const ASKING: &str = r#"{"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}]}"#;
 
@@ -50,5 +65,107 @@ async fn a_call_is_refused_where_its_tool_asks_for_nothing_else_and_where_it_is_
             "{reply:?}"
         );
         assert_eq!(transport.sent_of("tools/call").len(), calls, "{tools}");
+    }
+}
+
+fn refusing_whoever_lacks_a_header(list: Play) -> impl FnMut(&Sent) -> Play + Send + 'static {
+    let mut lists = vec![list];
+    move |sent| match sent.method.as_str() {
+        "tools/list" => lists.pop().unwrap_or_else(|| result(ASKING)),
+        _ if sent.header("mcp-param-a") == Some("x") => result("{}"),
+        _ => Play::Error(400, -32020, ""),
+    }
+}
+
+/// SECURITY 6
+#[tokio::test(start_paused = true)]
+async fn of_calls_that_are_refused_at_once_one_reads_for_all_and_each_keeps_its_share() {
+    let slow = Play::After(5, Box::new(result(ASKING)));
+    let transport = Scripted::new(refusing_whoever_lacks_a_header(slow));
+    let spec = UpstreamSpec {
+        concurrency: 100,
+        ..an_address()
+    };
+    let peer = peer_of(&spec, &transport, true);
+    let calls = join_all((0..100).map(|_| peer.call(calling(), a_route("t"))));
+    let looking = async {
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(transport.sent_of("tools/call").len(), 100);
+        assert_eq!(peer.line.terms.gate.taken(), 100);
+    };
+    let (replies, ()) = tokio::join!(calls, looking);
+    for reply in replies {
+        assert_eq!(text(&done(reply)), "{}");
+    }
+    assert_eq!(transport.sent_of("tools/list").len(), 1);
+    assert_eq!(transport.sent_of("tools/call").len(), 200);
+    assert_eq!(peer.line.terms.gate.taken(), 0);
+    // As changes are spaced, so is this.
+    for (later, lists) in [(COALESCE - Duration::from_millis(1), 1), (COALESCE, 2)] {
+        advance(later).await;
+        done(peer.call(calling(), a_route("t")).await);
+        assert_eq!(transport.sent_of("tools/list").len(), lists);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_be_read_is_not_asked_for_by_each_call_that_was_refused() {
+    let failing = Play::After(1, Box::new(Play::Status(500)));
+    let transport = Scripted::new(refusing_whoever_lacks_a_header(failing));
+    let peer = peer_of(&an_address(), &transport, true);
+    let replies = join_all((0..4).map(|_| peer.call(calling(), a_route("t")))).await;
+    for reply in replies {
+        assert!(
+            matches!(reply, Err(UpstreamError::Protocol(_))),
+            "{reply:?}"
+        );
+    }
+    assert_eq!(transport.sent_of("tools/list").len(), 1);
+    advance(COALESCE).await;
+    done(peer.call(calling(), a_route("t")).await);
+    assert_eq!(transport.sent_of("tools/list").len(), 2);
+}
+
+/// SECURITY STATE-5
+#[tokio::test]
+async fn what_was_read_for_one_principal_is_no_others() {
+    let anew = Anew::default();
+    let read = AtomicUsize::new(0);
+    let somebody = |name: &str| {
+        let identity = Identity {
+            principal: Principal::new(name),
+            kind: IdentityKind::User,
+            name: name.into(),
+            issuer: None,
+            owner: None,
+            groups: Default::default(),
+            tenant: None,
+            scopes: Default::default(),
+            client: None,
+            until: None,
+            revoked: Default::default(),
+            key: None,
+            assertion: None,
+        };
+        Some(identity.grantee())
+    };
+    for (whose, readings) in [
+        (somebody("ana"), 1),
+        (somebody("ana"), 1),
+        (somebody("ben"), 2),
+        (somebody("ben"), 2),
+        (None, 3),
+    ] {
+        let reading = async {
+            read.fetch_add(1, Ordering::Relaxed);
+            let tool = r#"{"name":"t","inputSchema":{"type":"object"}}"#;
+            Ok(Listing {
+                items: [Json::literal(tool)].into(),
+                ..Listing::default()
+            })
+        };
+        let asked = anew.headers(whose, "t", reading).await;
+        assert_eq!(asked.as_deref(), Some(&[][..]));
+        assert_eq!(read.load(Ordering::Relaxed), readings);
     }
 }

@@ -4,6 +4,7 @@
 //! Tasks are declared for callers who know them, and only to a server that has them. What the server says of itself is asked for
 //! again when that has grown old, and no call ends by what it answers. Deliberately absent: sessions.
 
+mod anew;
 mod listen;
 
 use std::{sync::Arc, time::Duration};
@@ -12,10 +13,12 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use self::anew::Anew;
 use super::{
     Peer, UpstreamError,
     asking::Offer,
     bell::Bell,
+    credentials::Credentials,
     exchange::{self, Exchange, Opened, Told, Wants},
     health::jittered,
     holdings::Holder,
@@ -24,11 +27,11 @@ use super::{
     params::{self, Wish},
     promised::Promised,
     said::Said,
-    terms::Terms,
+    terms::{Share, Terms},
     transport::Head,
 };
 use crate::{
-    call::{Call, Identity, Op, Reply, Resume, ServerCard, State, TaskOp},
+    call::{Call, Grantee, Identity, Op, Reply, Resume, ServerCard, State, TaskOp},
     catalog::{Contribution, Listing, Route},
     events::{Desk, Lists},
     json::{Edits, Json, Kind, Node},
@@ -47,13 +50,15 @@ pub(super) struct Modern {
     own: Vec<(&'static str, Json)>,
     /// The line's headers with places for those that mirror a named thing, so that nothing grows for each call.
     named: HeaderMap,
+    /// What its tools ask to have in headers, for calls that were refused for theirs.
+    anew: Anew,
 }
 
 /// What came of carrying a call.
 enum Carried {
     Replied(Reply),
-    /// It was refused for its headers, before anything was done.
-    Mismatched(UpstreamError),
+    /// It was refused for its headers, before anything was done; its share of work at once is given back.
+    Mismatched(UpstreamError, Option<Share>),
 }
 
 /// What is said of ourselves on every request.
@@ -176,18 +181,27 @@ impl Modern {
             line,
             own,
             named,
+            anew: Anew::default(),
         }
     }
 
-    async fn carry(&self, call: &Call, route: &Route) -> Result<Carried, UpstreamError> {
+    /// Sends a call by `permit`, its share of work at once, or by one that it waits for.
+    async fn carry(
+        &self,
+        call: &Call,
+        route: &Route,
+        permit: Option<Share>,
+    ) -> Result<Carried, UpstreamError> {
         let line = &self.line;
         let resumed = call.resume.as_ref().map(round).transpose()?;
         let rounds = methods::may_ask_back(call.op.method()).then(|| Offer::to(&line.terms, call));
-        let permit = line
-            .terms
-            .gate
-            .enter(&call.caller.principal, call.deadline)
-            .await?;
+        let permit = match permit {
+            Some(permit) => permit,
+            None => {
+                let gate = &line.terms.gate;
+                gate.enter(&call.caller.principal, call.deadline).await?
+            }
+        };
         let deadline = call.deadline.min(clock::now() + line.terms.timeouts.call);
         // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
         let log = call.caller.log_level.filter(|_| line.wire.streamable);
@@ -246,7 +260,7 @@ impl Modern {
                     && matches!(call.op, Op::CallTool(_))
                     && matches!(&body, Err(error) if error.code == codes::HEADER_MISMATCH);
                 match exchange.judge(head.status, body) {
-                    Err(error) if mismatched => Ok(Carried::Mismatched(error)),
+                    Err(error) if mismatched => Ok(Carried::Mismatched(error, exchange.release())),
                     judged => judged.map(Reply::Done).map(Carried::Replied),
                 }
             }
@@ -267,37 +281,39 @@ impl Modern {
         call: &Call,
         route: &Route,
         refused: UpstreamError,
+        permit: Option<Share>,
     ) -> Result<Reply, UpstreamError> {
         let line = self.line_of(&call.identity);
         // Everybody else's calls are to go by what it asks for now, too.
-        line.terms.bell.ring(Lists::of(ListKind::Tools));
-        let card = self.said.card();
-        let read = {
-            // It is for this call alone.
-            let holder = line.terms.lists.another();
-            let reading = self.listing(&line, &card, ListKind::Tools, &holder);
-            timeout_at(call.deadline, reading).await
-        };
-        let Ok(Ok(listing)) = read else {
+        line.changed(Lists::of(ListKind::Tools));
+        // What is read is let go of when the headers are known.
+        let (card, holder) = (self.said.card(), line.terms.lists.another());
+        let reading = self.listing(&line, &card, ListKind::Tools, &holder);
+        let asked = self
+            .anew
+            .headers(self.whose(&call.identity), &route.local, reading);
+        // Its share is held meanwhile: whoever refuses all calls does not have more of them at work thereby.
+        let Ok(Some(asked)) = timeout_at(call.deadline, asked).await else {
             return Err(refused);
         };
-        let named = |tool: &&Json| {
-            let name = tool.root().member("name").and_then(Node::as_str);
-            name.is_some_and(|name| *name == *route.local)
-        };
-        let tool = listing.items.iter().find(named);
-        let asked = tool.and_then(|tool| mirror::of_tool(tool).ok());
-        let Some(asked) = asked.filter(|asked| **asked != *route.headers) else {
+        if *asked == *route.headers {
             return Err(refused);
-        };
+        }
         let route = Route {
-            headers: asked.into(),
+            headers: asked,
             ..route.clone()
         };
-        match self.carry(call, &route).await? {
+        match self.carry(call, &route, permit).await? {
             Carried::Replied(reply) => Ok(reply),
-            Carried::Mismatched(refused) => Err(refused),
+            Carried::Mismatched(refused, _) => Err(refused),
         }
+    }
+
+    /// For whom alone a list is that is read on behalf of `who`; `None`: for everybody.
+    fn whose(&self, who: &Identity) -> Option<Grantee> {
+        let credentials = self.line.terms.credentials.as_ref();
+        let apart = credentials.is_some_and(Credentials::is_per_principal);
+        apart.then(|| who.grantee())
     }
 
     /// The headers that mirror the body (PROTOCOL B2, B3), rebuilt for this hop; none on a pipe.
@@ -529,10 +545,10 @@ impl Peer for Modern {
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
         // A block, which holds what it was given once; a function would hold it twice.
         Box::pin(async move {
-            match self.carry(&call, &route).await? {
+            match self.carry(&call, &route, None).await? {
                 Carried::Replied(reply) => Ok(reply),
-                Carried::Mismatched(refused) => {
-                    Box::pin(self.carry_anew(&call, &route, refused)).await
+                Carried::Mismatched(refused, permit) => {
+                    Box::pin(self.carry_anew(&call, &route, refused, permit)).await
                 }
             }
         })

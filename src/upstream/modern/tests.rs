@@ -26,7 +26,7 @@ use crate::{
 
 const CARD: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}},"instructions":"do","ttlMs":5,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
 
-fn peer_of(spec: &UpstreamSpec, transport: &Arc<Scripted>, streamable: bool) -> Modern {
+pub(super) fn peer_of(spec: &UpstreamSpec, transport: &Arc<Scripted>, streamable: bool) -> Modern {
     let revision = Revision::V2026_07_28;
     let wire = Wire::new(Arc::<Scripted>::clone(transport), streamable);
     let text = Json::parse(CARD.into(), &Limits::UPSTREAM).unwrap();
