@@ -7,6 +7,7 @@ use secrecy::SecretString;
 
 use crate::{
     json::Limits,
+    pins,
     protocol::{Revision, UpstreamId},
     resume,
 };
@@ -40,6 +41,8 @@ pub struct UpstreamSpec {
     pub poll: Duration,
     /// How long its last known entries stay listed while it is away. Default 5 min.
     pub stale_for: Duration,
+    /// What becomes of definitions that it changes.
+    pub definitions: pins::Mode,
 }
 
 /// How calls wait for one upstream (SECURITY 6).

@@ -31,6 +31,7 @@ use crate::{
     events::Desk,
     limits::{Full, Room, Seat, Seats},
     metrics::{self, Bound},
+    pins,
     protocol::UpstreamId,
     tasks::Tasks,
 };
@@ -48,6 +49,8 @@ pub(super) struct Terms {
     pub(super) bounds: CatalogBounds,
     /// How long what it says of itself is good where it says nothing of that, as its lists are.
     pub(super) poll: Duration,
+    /// What becomes of definitions that it changes.
+    pub(super) definitions: pins::Mode,
     /// How much it may say.
     pub(super) peer: PeerBounds,
     /// What is tried to come to it.
@@ -128,6 +131,7 @@ impl Terms {
             },
             bounds,
             poll: spec.poll,
+            definitions: spec.definitions,
             peer: spec.bounds,
             gate: Gate::new(spec.concurrency, spec.queue),
             credentials,

@@ -81,7 +81,7 @@ fn checked(mut tree: Node, findings: &mut Findings, places: Option<Vars<'_>>) ->
     let asking = bounds::asking(&mut check, &raw.bounds.resume);
     let peer = bounds::peer(&mut check, &raw.bounds, json, asking);
     let door = bounds::door(json, asking, listen.bounds.body_bytes);
-    let upstreams = upstream::upstreams(&mut check, &raw.upstreams, queue, peer);
+    let upstreams = upstream::upstreams(&mut check, &raw.upstreams, &raw.definitions, queue, peer);
     let catalog = catalog::rules(
         &mut check,
         &raw.upstreams,

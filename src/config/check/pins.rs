@@ -16,6 +16,15 @@ use crate::{
 /// Where records are, in the directory for what outlives the process.
 const BELOW: &str = "pins";
 
+/// What becomes of definitions that an upstream changes.
+pub(super) fn mode(top: &Definitions, upstream: &Upstream) -> Mode {
+    match upstream.definitions.pin.or(top.pin) {
+        None | Some(Pin::Watch) => Mode::Watch,
+        Some(Pin::Quarantine) => Mode::Quarantine,
+        Some(Pin::Off) => Mode::Off,
+    }
+}
+
 /// How definitions are pinned.
 pub(super) fn pins(
     check: &mut Check<'_>,
@@ -25,13 +34,8 @@ pub(super) fn pins(
 ) -> PinsSpec {
     let mut modes = std::collections::BTreeMap::new();
     for (key, raw) in &upstreams.0 {
-        let mode = match raw.definitions.pin.or(top.pin) {
-            None | Some(Pin::Watch) => Mode::Watch,
-            Some(Pin::Quarantine) => Mode::Quarantine,
-            Some(Pin::Off) => Mode::Off,
-        };
         if let Some(id) = UpstreamId::parse(key) {
-            modes.insert(id, mode);
+            modes.insert(id, mode(top, raw));
         }
     }
     PinsSpec {

@@ -6,15 +6,16 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, Uri, header};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Check, grants, pem, secs};
+use super::{Check, grants, pem, pins, secs};
 use crate::{
     config::{
         hint,
-        raw::{self, Auth, CONCURRENCY, POLL, STALE_FOR, Sharing, Transport, Upstream},
+        raw::{self, Auth, CONCURRENCY, Definitions, POLL, STALE_FOR, Sharing, Transport, Upstream},
         secrets,
         units::{Ordered, Time},
     },
     fetch::misnames_port,
+    pins::Mode,
     protocol::{Revision, UpstreamId},
     sanitize::OwnCredentials,
     upstream::spec::{
@@ -27,12 +28,16 @@ use crate::{
 pub(super) fn upstreams(
     check: &mut Check<'_>,
     raw: &Ordered<Upstream>,
+    definitions: &Definitions,
     queue: QueueBounds,
     bounds: PeerBounds,
 ) -> Vec<UpstreamSpec> {
     raw.0
         .iter()
-        .filter_map(|(key, raw)| upstream(check, key, raw, queue, bounds))
+        .filter_map(|(key, raw)| {
+            let definitions = pins::mode(definitions, raw);
+            upstream(check, key, raw, definitions, queue, bounds)
+        })
         .collect()
 }
 
@@ -40,6 +45,7 @@ fn upstream(
     check: &mut Check<'_>,
     key: &str,
     raw: &Upstream,
+    definitions: Mode,
     queue: QueueBounds,
     bounds: PeerBounds,
 ) -> Option<UpstreamSpec> {
@@ -108,6 +114,7 @@ fn upstream(
         bounds,
         poll,
         stale_for,
+        definitions,
     })
 }
 

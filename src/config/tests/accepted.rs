@@ -30,7 +30,7 @@ use crate::{
     catalog::rules::Charset,
     pins::Mode,
     protocol::Revision,
-    upstream::spec::{Endpoint, HttpTransport, Isolation, Pin, UrlElicitation},
+    upstream::spec::{Endpoint, HttpTransport, Isolation, Pin, UpstreamSpec, UrlElicitation},
 };
 
 /// The worked example of the product description, without the blocks that are not built yet.
@@ -102,6 +102,8 @@ fn the_worked_example_loads_and_means_what_it_says() {
     assert_eq!(files.command[2], "@modelcontextprotocol/server-filesystem");
     let pinned: Vec<_> = plan.pins.modes.values().copied().collect();
     assert_eq!(pinned, [Mode::Watch, Mode::Watch, Mode::Quarantine]);
+    let told = |one: &UpstreamSpec| plan.pins.modes[&one.id] == one.definitions;
+    assert!(plan.upstreams.iter().all(told));
     assert!(plan.pins.directory.is_none() && plan.pins.forgets_approvals());
 }
 

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     call::{IdentityKind, Principal},
     upstream::{
+        bell::Spacing,
         scripted::{Play, Scripted, Sent, a_call, a_route, an_address, result},
         spec::UpstreamSpec,
         supervisor::COALESCE,
@@ -124,6 +125,32 @@ async fn a_list_that_cannot_be_read_is_not_asked_for_by_each_call_that_was_refus
     advance(COALESCE).await;
     done(peer.call(calling(), a_route("t")).await);
     assert_eq!(transport.sent_of("tools/list").len(), 2);
+}
+
+/// SECURITY CAT-2
+#[tokio::test]
+async fn what_nobody_approved_says_of_no_argument_that_it_goes_into_a_header() {
+    for definitions in [Mode::Watch, Mode::Off, Mode::Quarantine] {
+        let transport = Scripted::new(refusing_whoever_lacks_a_header(result(ASKING)));
+        let spec = UpstreamSpec {
+            definitions,
+            ..an_address()
+        };
+        let peer = peer_of(&spec, &transport, true);
+        let reply = peer.call(calling(), a_route("t")).await;
+        let withheld = definitions == Mode::Quarantine;
+        assert_eq!(reply.is_err(), withheld, "{reply:?}");
+        let lists = transport.sent_of("tools/list").len();
+        assert_eq!(lists, usize::from(!withheld));
+        // Under any it is read, and judged, in the background.
+        let rung = peer
+            .line
+            .terms
+            .bell
+            .rung(&Spacing::new(Instant::now()))
+            .await;
+        assert_eq!(rung.changed, Lists::of(ListKind::Tools));
+    }
 }
 
 /// SECURITY STATE-5

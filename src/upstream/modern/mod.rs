@@ -35,6 +35,7 @@ use crate::{
     catalog::{Contribution, Listing, Route},
     events::{Desk, Lists},
     json::{Edits, Json, Kind, Node},
+    pins::Mode,
     protocol::{Era, Revision, codes, extensions, meta, methods, methods::ListKind, mirror},
     tasks::clock,
 };
@@ -274,8 +275,8 @@ impl Modern {
         }
     }
 
-    /// Carries a call that was `refused` for its headers once more, with those that its tool asks for now, if they are others.
-    /// What is refused so was not carried out (PROTOCOL B3, D6).
+    /// Carries a call that was `refused` for its headers once more, with those that its tool asks for now, if they are others
+    /// and what it asks for need not be approved. What is refused so was not carried out (PROTOCOL B3, D6).
     async fn carry_anew(
         &self,
         call: &Call,
@@ -286,6 +287,10 @@ impl Modern {
         let line = self.line_of(&call.identity);
         // Everybody else's calls are to go by what it asks for now, too.
         line.changed(Lists::of(ListKind::Tools));
+        // By what nobody approved a secret argument could be put into a header (SECURITY CAT-2).
+        if line.terms.definitions == Mode::Quarantine {
+            return Err(refused);
+        }
         // What is read is let go of when the headers are known.
         let (card, holder) = (self.said.card(), line.terms.lists.another());
         let reading = self.listing(&line, &card, ListKind::Tools, &holder);

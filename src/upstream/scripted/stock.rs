@@ -10,6 +10,7 @@ use crate::{
     call::{Affinity, Call, CallId, Caller, Identity, Op, Principal, Trail},
     catalog::{Route, rules::CatalogBounds},
     json::{Json, Limits},
+    pins::Mode,
     protocol::{ClientCapabilities, Revision, UpstreamId, names::Scope},
     tasks::Tasks,
     upstream::{
@@ -134,6 +135,7 @@ pub(in crate::upstream) fn a_pipe() -> UpstreamSpec {
         bounds: PeerBounds::default(),
         poll: Duration::from_secs(300),
         stale_for: Duration::from_secs(300),
+        definitions: Mode::Watch,
     }
 }
 

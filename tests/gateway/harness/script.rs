@@ -60,6 +60,8 @@ pub(crate) enum Play {
     Result(String),
     /// An error object.
     Error(String),
+    /// The same under an HTTP status; on pipes, as any.
+    Refused(u16, String),
     /// These notifications, and then.
     Events(Vec<String>, Box<Self>),
     /// These notifications, then, once the gate is open, what follows. Over HTTP only.

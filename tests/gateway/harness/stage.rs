@@ -481,6 +481,7 @@ impl Stage {
                 events.push(error_frame(id, &error));
                 Spoken::Frames(events, None)
             }
+            Play::Refused(status, error) => self.refused(status, id, &error),
             Play::Raw(text) => {
                 events.push(text.replace("$id", id));
                 Spoken::Frames(events, None)

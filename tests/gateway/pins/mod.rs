@@ -1,6 +1,7 @@
 //! Definitions that change after they were approved (PRODUCT 11, SECURITY CAT-2, CAT-3).
 //! Each is seen by every way that a change comes, under either setting.
 
+mod mirrored;
 mod rug_pull;
 mod server;
 mod withheld;
