@@ -100,7 +100,7 @@ pub struct Facts {
     pub approved: Option<Arc<Approved>>,
     /// How far its permission is.
     pub decision: Decision,
-    /// How often it was sent to its upstream.
+    /// How often it was sent to its upstream, where that was more than once.
     pub attempts: u32,
     /// The HTTP status of the upstream's last answer, where it has one.
     pub status: Option<u16>,
@@ -266,6 +266,11 @@ impl Trail {
         }
     }
 
+    /// Notes that the call is sent to its upstream once more.
+    pub fn sent_again(&self) {
+        self.note(|facts| facts.attempts = facts.attempts.max(1) + 1);
+    }
+
     /// Notes that the gateway ends the request, if nothing else does first.
     pub fn cut(&self, why: Option<Cut>) {
         if let Some(kept) = &self.0 {
@@ -332,9 +337,11 @@ mod tests {
             listener: Listener::Stdio,
             ..Origin::default()
         });
-        trail.clone().note(|facts| facts.attempts += 2);
+        trail.clone().sent_again();
         assert!(!trail.begin() && trail.clone().begin());
         assert_eq!(trail.read(|facts| facts.attempts), 2);
+        trail.sent_again();
+        assert_eq!(trail.read(|facts| facts.attempts), 3);
         let renewed = trail.renewed();
         assert_eq!(renewed.read(|facts| facts.attempts), 0);
         assert!(!renewed.begin());

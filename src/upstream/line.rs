@@ -24,7 +24,7 @@ use super::{
     transport::{Answer, Outbound, Transport},
 };
 use crate::{
-    call::Identity,
+    call::{Identity, Trail},
     events::Lists,
     json::{Json, Node},
     jsonrpc::{Notification, Request, RequestId, RpcError, encode},
@@ -259,6 +259,7 @@ impl Line {
             listens: false,
             resumes: false,
             credential: None,
+            trail: Trail::NONE,
         };
         timeout_at(deadline, self.send(out, None))
             .await

@@ -94,6 +94,7 @@ impl Connected {
             Some(grant) => {
                 let mut out = again;
                 out.headers.insert(AUTHORIZATION, header(&grant)?);
+                out.trail.sent_again();
                 transport.send(out).await
             }
             None => Err(CredentialError::NotConnected.into()),

@@ -284,6 +284,7 @@ impl Granted {
         if let Some((_, token)) = self.token(on_behalf).await? {
             out.headers.insert(AUTHORIZATION, token.header);
         }
+        out.trail.sent_again();
         transport.send(out).await
     }
 

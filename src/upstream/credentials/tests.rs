@@ -14,7 +14,7 @@ use super::{
     *,
 };
 use crate::{
-    call::{IdentityKind, Principal},
+    call::{IdentityKind, Origin, Principal, Trail},
     fetch::{
         Address, MetadataError,
         answering::{Answering, answer, ok},
@@ -565,6 +565,7 @@ fn outbound() -> Outbound {
         listens: false,
         resumes: false,
         credential: None,
+        trail: Trail::NONE,
     }
 }
 
@@ -574,9 +575,15 @@ async fn a_request_refused_with_401_is_sent_once_more_with_a_fresh_token() {
     let tokens = credentials(spec(exchanging(), endpoint(&issuer)));
     let ana = somebody("ana", Some("A"));
     let upstream = Picky::taking("for-A-1", 401);
-    for _ in 0..3 {
-        let answer = tokens.carry(&upstream, outbound(), Some(&ana)).await;
+    for attempts in [2, 0, 0] {
+        let out = Outbound {
+            trail: Trail::of(Origin::default()),
+            ..outbound()
+        };
+        let trail = out.trail.clone();
+        let answer = tokens.carry(&upstream, out, Some(&ana)).await;
         assert!(matches!(answer, Ok(Answer::Accepted(_))));
+        assert_eq!(trail.read(|facts| facts.attempts), attempts);
     }
     assert_eq!(
         upstream.seen(),

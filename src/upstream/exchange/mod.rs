@@ -26,6 +26,7 @@ use super::{
 use crate::{
     call::{
         Call, CallId, Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Stake, Step,
+        Trail,
     },
     catalog::Route,
     json::{Json, Limits, Node},
@@ -83,6 +84,8 @@ pub(super) struct Wants {
     pub(super) patience: Option<Arc<Patience>>,
     /// What is used up once it is sent.
     pub(super) stake: Option<Stake>,
+    /// Where it is noted if it is sent once more; nowhere for our own requests.
+    pub(super) trail: Trail,
     /// Whether giving up is never told: a handshake must not be cancelled, and a question of a probe need not be.
     pub(super) quiet: bool,
 }
@@ -232,6 +235,7 @@ impl Exchange {
             listens: false,
             resumes: self.line.era == Era::Legacy,
             credential: None,
+            trail: std::mem::take(&mut self.wants.trail),
         }
     }
 

@@ -73,6 +73,7 @@ impl Going<'_> {
             looks: false,
             keeps: self.call.op.may_be_kept(),
             stake: self.call.stake.clone(),
+            trail: self.call.trail.clone(),
             quiet: false,
         }
     }
@@ -185,7 +186,7 @@ impl Legacy {
             ));
         }
         let session = self.session(&slot, Some(&call.identity), deadline).await?;
-        call.trail.note(|facts| facts.attempts = 2);
+        call.trail.sent_again();
         match self.attempt(&session, &mut going).await? {
             Attempt::Replied(reply) => Ok(reply),
             Attempt::Gone => {

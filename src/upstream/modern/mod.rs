@@ -226,6 +226,7 @@ impl Modern {
             looks: matches!(call.op, Op::Task(TaskOp::Get, _)),
             keeps: call.op.may_be_kept(),
             stake: call.stake.clone(),
+            trail: call.trail.clone(),
             ..Wants::default()
         };
         let mut exchange = Exchange::new(line, deadline, wants).holding(permit);
@@ -308,6 +309,7 @@ impl Modern {
             headers: asked,
             ..route.clone()
         };
+        call.trail.sent_again();
         match self.carry(call, &route, permit).await? {
             Carried::Replied(reply) => Ok(reply),
             Carried::Mismatched(refused, _) => Err(refused),

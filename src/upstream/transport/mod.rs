@@ -29,6 +29,7 @@ use super::{
     spec::{Endpoint, HttpTransport, UpstreamSpec},
 };
 use crate::{
+    call::Trail,
     jsonrpc::{Frame, RequestId},
     tasks::Tasks,
 };
@@ -146,6 +147,8 @@ pub struct Outbound {
     pub resumes: bool,
     /// Where its credential is from, if it has one that ends: for whatever goes on with its answer later.
     pub credential: Option<Arc<dyn Credential>>,
+    /// Where it is noted that it was sent once more with another credential; nowhere for our own requests.
+    pub trail: Trail,
 }
 
 /// What the credential of a request is got from, which may outlive it.        impls: credentials::Behalf

@@ -25,6 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{Dial, Http, Outbound, Transport};
 use crate::{
+    call::Trail,
     json::Limits,
     jsonrpc::{Frame, RequestId},
     tasks::Tasks,
@@ -164,6 +165,7 @@ pub(super) fn request(id: u64) -> Outbound {
         listens: false,
         resumes: false,
         credential: None,
+        trail: Trail::NONE,
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{recording, records};
-use crate::harness::{Pairing, Play, eventually, text_result, tool};
+use crate::harness::{Pairing, Play, Revision, Upstream, eventually, member, text_result, tool};
 
 pairings! {
     async fn a_status_is_recorded_of_the_call_that_it_answered_and_of_none_that_was_never_sent(pair: Pairing) {
@@ -89,4 +89,43 @@ pairings! {
         assert_eq!(outcome["outcome"], "protocol_error");
         assert_eq!(outcome["bytes"]["out"], 0);
     }
+}
+
+/// Whatever the reason is, and nothing where there was none.
+#[tokio::test]
+async fn how_often_a_call_was_sent_is_recorded_where_that_was_more_than_once() {
+    const MIRRORED: &str = r#"{"name":"mirrored","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}"#;
+    const ASKS: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}}}}}"#;
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("once"), tool("asks"), tool("mirrored")])
+        .on("tools/call", |heard| {
+            let done = Play::Result(text_result("done"));
+            let lacks = |key: &str| member(&heard.params, key).is_none();
+            match heard.text("name").as_deref() {
+                Some("asks") if lacks("inputResponses") => Play::Raw(ASKS.into()),
+                Some("mirrored") if heard.header("mcp-param-a").is_none() => {
+                    Play::Refused(400, r#"{"code":-32020,"message":"no"}"#.into())
+                }
+                _ => done,
+            }
+        });
+    let gateway = recording(directory.path(), &notes).start().await;
+    let modern = Revision::V2026_07_28;
+    let client = gateway
+        .client_able(modern, r#"{"elicitation":{"form":{}}}"#)
+        .await;
+    assert_eq!(client.call("notes_once", "{}").await.text(), "done");
+    let brought = r#"{"name":"notes_asks","arguments":{},"inputResponses":{"who":{"action":"accept","content":{"n":"Ann"}}}}"#;
+    let answer = client.ask("tools/call", brought).await;
+    assert_eq!(answer.text(), "done");
+    // It tells nobody of what it wants now.
+    notes.offer(0, [tool("once"), tool("asks"), MIRRORED.to_owned()]);
+    let answer = client.call("notes_mirrored", r#"{"a":"x"}"#).await;
+    assert_eq!(answer.text(), "done");
+    gateway.app.clone().shutdown().await;
+    let told = records(directory.path(), "tools/call");
+    let ends = told.iter().filter(|record| record["stage"] == "outcome");
+    let attempts: Vec<_> = ends.map(|end| end["attempts"].clone()).collect();
+    assert_eq!(attempts, [Value::Null, json!(2), json!(2)], "{told:#?}");
 }

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{doubt, self_description};
 use crate::{
-    call::ServerCard,
+    call::{ServerCard, Trail},
     events::{Desk, Lists, Wanted},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, Notification, RpcError, encode},
@@ -319,6 +319,7 @@ async fn open(
         listens: true,
         resumes: false,
         credential: None,
+        trail: Trail::NONE,
     };
     let deadline = Instant::now() + line.terms.timeouts.connect;
     let late = |_| UpstreamError::Timeout(Deadline::Listen);
