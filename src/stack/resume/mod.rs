@@ -174,6 +174,8 @@ pub(super) struct Asker {
     local: Arc<str>,
     /// How often the caller has been asked already.
     round: u32,
+    /// Whether the caller's answers may be in what comes back: those that were asked for, or that the call brought along.
+    answered: bool,
     /// That the person there agreed to the call.
     approved: Option<Arc<Approved>>,
     /// That agreement, which is used up by any reply that is no refusal.
@@ -197,6 +199,7 @@ impl Wrap<Box<Permitted>> for SealResume {
             upstream: route.upstream.clone(),
             local: route.local.clone(),
             round: routed.round,
+            answered: routed.round > 0 || routed.brought.is_some(),
             approved: routed.approved().cloned(),
             stake: call.stake.clone(),
             declared: routed.declared.clone(),
@@ -261,9 +264,9 @@ impl Asker {
             Outcome::InputRequired(required) => {
                 self.ask(sealer, required).map(Outcome::InputRequired)
             }
-            // What came of a retry is never kept (PROTOCOL D5, SECURITY STATE-5).
+            // What came of answers is never kept (PROTOCOL D5, SECURITY STATE-5).
             Outcome::Complete(result)
-                if self.round > 0 && matches!(self.op, Op::ReadResource(_)) =>
+                if self.answered && matches!(self.op, Op::ReadResource(_)) =>
             {
                 let mut edits = Edits::new();
                 edits.set(result.root(), "ttlMs", Json::of(&0));

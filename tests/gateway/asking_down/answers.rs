@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ALL, LEGACY, MODERN, asking, asking_on, end, gateway, go_on, reply, state_of};
-use crate::harness::{Gateway, Piped, Revision, member, parse};
+use super::{
+    ALL, LEGACY, MODERN, asking, asking_on, asks, end, gateway, go_on, is_retry, reply, state_of,
+};
+use crate::harness::{Gateway, Piped, Play, Revision, member, parse};
 
 #[tokio::test]
 async fn answers_brought_along_reach_a_server_that_asks_for_just_these_and_gives_no_state() {
@@ -38,6 +40,35 @@ async fn answers_brought_along_reach_a_server_that_asks_for_just_these_and_gives
         }
         assert_eq!(heard.len(), 1 + usize::from(taken), "{brought}");
     }
+}
+
+/// PROTOCOL D5, SECURITY STATE-5
+#[tokio::test]
+async fn what_comes_of_answers_that_a_read_brought_along_is_kept_by_nobody() {
+    const READ: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete","contents":[{"uri":"a://x","text":"t"}],"ttlMs":60000,"cacheScope":"public"}}"#;
+    let notes = asking_on("resources/read", "{}", None, String::new());
+    let gateway = gateway(&notes).await;
+    let client = gateway.client_able(MODERN, ALL).await;
+    let uri = client.all("resources/list", "uri").await.remove(0);
+    let brought = format!(
+        r#"{{"uri":{},"inputResponses":{{"r":{{"roots":[]}}}}}}"#,
+        crate::harness::quote(&uri)
+    );
+    let hints = |read: Value| (read["ttlMs"].clone(), read["cacheScope"].clone());
+    notes.now_on("resources/read", |_| Play::Raw(READ.into()));
+    let read = client.read(&uri).await.value();
+    assert_eq!(hints(read), (json!(60_000), json!("public")));
+    notes.now_on("resources/read", |heard| {
+        if is_retry(heard) {
+            Play::Raw(READ.into())
+        } else {
+            asks(r#"{"r":{"method":"roots/list"}}"#, None)
+        }
+    });
+    let read = client.ask("resources/read", &brought).await.value();
+    assert_eq!(hints(read), (json!(0), json!("private")));
+    let retries = notes.heard("resources/read");
+    assert_eq!(retries.iter().filter(|heard| is_retry(heard)).count(), 1);
 }
 
 #[tokio::test]
