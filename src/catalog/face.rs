@@ -48,16 +48,14 @@ impl Face {
 
 /// The face of these upstreams together, in this order.
 pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) -> Face {
-    let mut any = [("completions", false), ("logging", false)];
-    let mut subscribes = false;
+    let (mut completes, mut logs, mut subscribes) = (false, false, false);
     let mut text = String::new();
     for part in parts {
         let Some(card) = part.contribution.as_ref().and_then(|it| it.card.as_ref()) else {
             continue;
         };
-        for (capability, has) in &mut any {
-            *has |= card.capabilities.root().member(capability).is_some();
-        }
+        completes |= can_complete(card);
+        logs |= declares(card, "logging");
         subscribes |= can_subscribe(card);
         let Some(instructions) = card.instructions.as_deref().map(str::trim) else {
             continue;
@@ -96,7 +94,7 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
         ("prompts", changes),
         ("resources", resources),
     ];
-    let some = any
+    let some = [("completions", completes), ("logging", logs)]
         .into_iter()
         .filter(|(_, has)| *has)
         .map(|(name, _)| (name, Json::empty_object()));
@@ -105,6 +103,17 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
         capabilities: crate::protocol::meta::object_of(&members),
         instructions,
     }
+}
+
+fn declares(card: &ServerCard, capability: &str) -> bool {
+    card.capabilities.root().member(capability).is_some()
+}
+
+/// Whether a server completes, or may though it has no way to say so: then it has something that can be completed.
+fn can_complete(card: &ServerCard) -> bool {
+    let undeclared = card.revision.features().completes_undeclared;
+    declares(card, "completions")
+        || undeclared && (declares(card, "prompts") || declares(card, "resources"))
 }
 
 /// Whether a server tells of changes of single resources.

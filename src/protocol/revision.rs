@@ -61,6 +61,8 @@ pub struct Features {
     pub annotations: bool,
     /// `execution` on tools.
     pub execution: bool,
+    /// `completion/complete` is served by servers that cannot declare it (PROTOCOL A5).
+    pub completes_undeclared: bool,
     /// `context` in `completion/complete`.
     pub completion_context: bool,
     /// `resultType`, `ttlMs`, `cacheScope` in results.
@@ -87,6 +89,7 @@ const OLDEST: Features = Features {
     titles: false,
     annotations: false,
     execution: false,
+    completes_undeclared: true,
     completion_context: false,
     result_hints: false,
     names_missing: false,
@@ -96,6 +99,7 @@ const OLDEST: Features = Features {
 };
 const V2025_03_26: Features = Features {
     batches: true,
+    completes_undeclared: false,
     resume: true,
     audio: true,
     annotations: true,

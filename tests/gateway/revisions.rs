@@ -94,6 +94,38 @@ async fn every_revision_serves_clients_of_every_revision() {
     }
 }
 
+/// PROTOCOL A5
+#[tokio::test]
+async fn a_server_of_the_oldest_revision_completes_though_it_cannot_say_so() {
+    for (revision, completes) in [
+        (Revision::V2024_11_05, true),
+        (Revision::V2025_03_26, false),
+    ] {
+        let old = Upstream::pipe(revision)
+            .capabilities(r#"{"prompts":{},"resources":{}}"#)
+            .prompts(&["p"])
+            .templates([template("n://t/{x}")]);
+        let gateway = Gateway::of().upstream("old", &old).start().await;
+        let client = Revision::V2025_11_25;
+        for (path, name) in [("/mcp", "old_p"), ("/mcp/u/old", "p")] {
+            let client = gateway.client_at(path, client).await;
+            let greeting = client.greeting.as_ref().unwrap().value();
+            let promised = greeting["capabilities"].get("completions");
+            assert_eq!(promised.is_some(), completes, "{revision} {path}");
+            let params = format!(
+                r#"{{"ref":{{"type":"ref/prompt","name":"{name}"}},"argument":{{"name":"x","value":"1"}}}}"#
+            );
+            let answer = client.ask("completion/complete", &params).await;
+            if completes {
+                let completed = answer.value();
+                assert_eq!(completed["completion"]["values"][0], "p", "{path}");
+            } else {
+                assert_eq!(answer.error()["code"], -32601, "{path}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_client_on_a_pipe_is_greeted_while_a_program_is_still_starting() {
     let slow = Upstream::pipe(Revision::V2025_11_25)

@@ -40,6 +40,30 @@ fn capabilities_are_the_union_without_promises_that_are_not_kept() {
     );
 }
 
+/// PROTOCOL A5
+#[test]
+fn completions_are_promised_for_servers_of_the_oldest_revision_which_cannot_declare_them() {
+    for (revision, capabilities, promised) in [
+        (Revision::V2024_11_05, r#"{"prompts":{}}"#, true),
+        (Revision::V2024_11_05, r#"{"resources":{}}"#, true),
+        // Nothing of it can be completed.
+        (Revision::V2024_11_05, r#"{"tools":{}}"#, false),
+        (
+            Revision::V2025_03_26,
+            r#"{"prompts":{},"resources":{}}"#,
+            false,
+        ),
+        (MODERN, r#"{"prompts":{},"resources":{}}"#, false),
+    ] {
+        let mut part = says(capabilities, None);
+        part.card.as_mut().unwrap().revision = revision;
+        let catalog = build(&rules(&[("a", "a")]), vec![("a", part)], None);
+        let face = catalog.face(&Scope::All, MODERN).unwrap();
+        let completions = face.capabilities.root().member("completions");
+        assert_eq!(completions.is_some(), promised, "{revision} {capabilities}");
+    }
+}
+
 #[test]
 fn instructions_are_labelled_in_order_under_one_rule_about_prefixes() {
     let catalog = build(
