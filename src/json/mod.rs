@@ -63,7 +63,15 @@ impl Json {
     /// # Errors
     /// [`ScanError`] when the text is not one RFC 8259 value or exceeds a limit (SECURITY MSG-1 to MSG-5).
     pub fn parse(text: Bytes, limits: &Limits) -> Result<Self, ScanError> {
-        let (Span { start, end }, notes) = scan_noting(&text, limits)?;
+        Self::parse_kept(&text, limits)
+    }
+
+    /// As [`Json::parse`], of a text that is still of use if it is none.
+    ///
+    /// # Errors
+    /// As [`Json::parse`].
+    pub fn parse_kept(text: &Bytes, limits: &Limits) -> Result<Self, ScanError> {
+        let (Span { start, end }, notes) = scan_noting(text, limits)?;
         Ok(Self {
             text: text.slice(start..end),
             notes,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Frame, Notification, Request, RequestId, Response, RpcError, alike::alike};
+use super::{Frame, Notification, Request, RequestId, Response, RpcError, alike::alike, loose};
 use crate::json::{Json, Kind, Limits, Node, ScanError};
 
 /// The most frames in one batch (2025-03-26). A bound of ours; the specification names none.
@@ -59,9 +59,9 @@ impl Fault {
 /// # Errors
 /// [`DecodeError`] when it is not strict JSON within `limits`, or not one frame or a non-empty batch of frames.
 pub fn decode(text: Bytes, limits: &Limits) -> Result<Message, DecodeError> {
-    let json = Json::parse(text, limits).map_err(|error| DecodeError {
+    let json = Json::parse_kept(&text, limits).map_err(|error| DecodeError {
         fault: Fault::Scan(error),
-        id: None,
+        id: whose(&text, limits, error),
         answered: Vec::new(),
     })?;
     let root = json.root();
@@ -76,6 +76,25 @@ pub fn decode(text: Bytes, limits: &Limits) -> Result<Message, DecodeError> {
         answered: answered(&json, root),
         ..error
     })
+}
+
+/// The id of a request that is JSON as far as it was read, and more of it than is taken, or says something twice: whoever
+/// asks on a pipe would wait for the answer in vain (PROTOCOL B1.9).
+fn whose(text: &Bytes, limits: &Limits, error: ScanError) -> Option<RequestId> {
+    match error {
+        ScanError::Syntax(_) | ScanError::Encoding(_) => return None,
+        ScanError::DuplicateMember(_)
+        | ScanError::TooDeep(_)
+        | ScanError::TooManyValues(_)
+        | ScanError::TooManyMembers(_)
+        | ScanError::KeyTooLong(_)
+        | ScanError::NumberTooLong(_) => {}
+    }
+    let said = loose::envelope(text)?;
+    let id = said.id.filter(|_| said.asks)?;
+    // Few bytes of a text that may be long, which is not kept for them.
+    let id = Json::parse(Bytes::copy_from_slice(id), limits).ok()?;
+    request_id(&id, id.root()).ok().flatten()
 }
 
 fn batch(json: &Json, root: Node<'_>) -> Result<Vec<Frame>, DecodeError> {
@@ -300,6 +319,55 @@ mod tests {
                 })
             );
             assert_eq!(refused, name != "\u{212a}", "{name}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_too_much_or_says_something_twice_is_refused_with_its_id() {
+        let id = |text: &str| {
+            let limits = Limits {
+                depth: 3,
+                values: 9,
+                members: 4,
+                key_bytes: 8,
+                number_bytes: 8,
+            };
+            let error = decode(Bytes::copy_from_slice(text.as_bytes()), &limits).unwrap_err();
+            let id = error.id.map(|id| id.as_str().to_owned());
+            (error.fault.reason(), id)
+        };
+        for (params, reason) in [
+            (r#"{"a":[[1]]}"#, "too_deep"),
+            ("{\"a\":[1,2,3,4,5,6]}", "too_many_values"),
+            (r#"{"a":1,"b":1,"c":1,"d":1,"e":1}"#, "too_many_members"),
+            (r#"{"too_long_a_key":1}"#, "key_too_long"),
+            (r#"{"a":123456789}"#, "number_too_long"),
+            (r#"{"a":1,"a":2}"#, "duplicate_member"),
+        ] {
+            for spelled in ["7", r#""a\"b""#] {
+                let before = format!(r#"{{"id":{spelled},"method":"m","params":{params}}}"#);
+                assert_eq!(id(&before), (reason, Some(spelled.to_owned())));
+                let behind = format!(r#"{{"params":{params},"method":"m","id":{spelled}}}"#);
+                assert_eq!(id(&behind), (reason, Some(spelled.to_owned())));
+                // It asks nothing, so that nobody waits for an answer.
+                let answer = format!(r#"{{"id":{spelled},"result":{params}}}"#);
+                assert_eq!(id(&answer), (reason, None));
+            }
+        }
+        for nobody in [
+            r#"{"id":1,"id":2,"method":"m"}"#,
+            r#"{"id":1,"\u0069d":2,"method":"m"}"#,
+            r#"{"id":1.5,"method":"m","method":"m"}"#,
+            r#"{"id":null,"method":"m","method":"m"}"#,
+            r#"{"id":{"a":[1]},"method":"m","method":"m"}"#,
+            r#"{"id":123456789,"method":"m"}"#,
+            r#"{"method":"m","params":{"id":1,"id":1}}"#,
+            r#"[{"id":1,"method":"m","method":"m"}]"#,
+            // This is no JSON.
+            r#"{"id":1,"method":"m","params":{"a":NaN}}"#,
+            "{\"id\":1,\"method\":\"m\"",
+        ] {
+            assert_eq!(id(nobody).1, None, "{nobody}");
         }
     }
 

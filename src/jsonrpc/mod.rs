@@ -6,6 +6,7 @@
 pub mod alike;
 pub mod decode;
 pub mod encode;
+pub mod loose;
 pub mod sse;
 
 use std::{borrow::Cow, fmt};

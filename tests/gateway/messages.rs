@@ -157,6 +157,20 @@ async fn msg_2_a_repeated_member_name_is_refused_wherever_it_stands() {
             .refuses(text.as_bytes(), -32700, "duplicate_member")
             .await;
     }
+    for (text, id) in [
+        (
+            r#"{"jsonrpc":"2.0","id":"q","method":"ping","params":{"a":1,"a":2}}"#,
+            Some("\"q\""),
+        ),
+        // Of two ids neither is known to be the one that somebody waits for.
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, None),
+    ] {
+        for client in &scene.clients {
+            let answer = scene.bytes(client, text.as_bytes()).await;
+            assert_eq!(answer.refusal().1, "duplicate_member");
+            assert_eq!(answer.id().as_deref(), id, "{text}");
+        }
+    }
     // What only looks alike is not repeated.
     for client in &scene.clients {
         let answer = scene
@@ -250,11 +264,15 @@ async fn msg_5_what_is_deeper_or_longer_than_the_bounds_is_refused_at_the_bound(
         ("number_too_long", number(128), number(129)),
     ] {
         for client in &scene.clients {
-            let refused = scene.called(client, &beyond).await;
+            let body = scene.call(client, &beyond);
+            let refused = scene.bytes(client, body.as_bytes()).await;
             assert_eq!(
                 (refused.status, refused.refusal()),
                 (400, (-32700, name.to_owned()))
             );
+            // Whose it is can be told all the same (PROTOCOL B1.9).
+            let id = refused.id().map(|id| format!(r#""id":{id},"#));
+            assert!(id.is_some_and(|id| body.contains(&id)), "{refused:?}");
             let heard = scene.notes.heard("tools/call").len();
             assert_eq!(
                 scene.called(client, &within).await.text(),

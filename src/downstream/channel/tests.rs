@@ -14,7 +14,7 @@ use crate::{
     audit::journal::Journal,
     call::{Call, Event, LogLevel, Op, Reply, ReplyStream, Step},
     downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, stdio},
-    json::Json,
+    json::{Json, Limits},
     metrics::{Bound, seen},
     stack::{Error, McpService},
     tasks::{PerLaneArc, Tasks},
@@ -48,7 +48,10 @@ fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
 }
 
 fn channel(service: McpService, piped: bool) -> (Channel, mpsc::Receiver<Bytes>) {
-    let door = door(service);
+    over(door(service), piped)
+}
+
+fn over(door: Door, piped: bool) -> (Channel, mpsc::Receiver<Bytes>) {
     let (to, lines) = mpsc::channel(64);
     let identity = Identity::anonymous();
     let wrap = |segments: &[Bytes]| Bytes::from(segments.concat());
@@ -119,6 +122,42 @@ async fn a_line_over_the_bound_is_refused_and_the_next_one_is_taken() {
         assert!(said[1].contains("\"id\":1"), "{}", said[1]);
         assert_eq!(seen::take(), bounds, "{length}");
     }
+}
+
+/// PROTOCOL B1.9: on a pipe nothing else says whose an answer is.
+#[tokio::test]
+async fn a_request_that_is_too_much_or_says_something_twice_is_refused_under_its_id() {
+    let stack = service_fn(async |_: Box<Call>| panic!("nothing is called"));
+    let mut door = door(McpService::new(|| stack));
+    door.bounds.json = Limits {
+        depth: 4,
+        values: 16,
+        members: 6,
+        key_bytes: 16,
+        number_bytes: 16,
+    };
+    let channel = over(door, true).0;
+    for (arguments, word) in [
+        (r#"{"a":[[1]]}"#, "too_deep"),
+        (r#"{"a":[1,2,3,4,5,6,7,8,9]}"#, "too_many_values"),
+        (
+            r#"{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}"#,
+            "too_many_members",
+        ),
+        (r#"{"a_name_that_is_too_long":1}"#, "key_too_long"),
+        (r#"{"a":12345678901234567}"#, "number_too_long"),
+        (r#"{"a":1,"a":2}"#, "duplicate_member"),
+    ] {
+        let call = OLD_CALL.replace("{}", arguments);
+        let refused = channel.take(&channel.identity, call.into()).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(reason(&refused), Some(word));
+        let id = refused.id.as_ref().map(RequestId::as_str);
+        assert_eq!(id, Some("1"), "{word}");
+    }
+    let broken = OLD_CALL.replace("{}", "{,}");
+    let refused = channel.take(&channel.identity, broken.into()).await;
+    assert!(refused.unwrap_err().id.is_none());
 }
 
 // SECURITY REL-1

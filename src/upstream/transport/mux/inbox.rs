@@ -8,11 +8,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::{
     HELD_BYTES, Mux, Stray,
     exchange::{Pushed, Slot},
-    loose,
 };
 use crate::{
     json::{Limits, Node, scan},
-    jsonrpc::{DecodeError, Frame, Message, Notification, decode},
+    jsonrpc::{DecodeError, Frame, Message, Notification, decode, loose},
     metrics::{Bound, overstepped, reached},
     protocol::{meta, methods},
     upstream::UpstreamError,
@@ -221,8 +220,8 @@ impl Inbox {
             .filter_map(|id| id.as_minted())
             .collect();
         if spoiled.is_empty() {
-            // Only in this corner is a text read loosely: whose answer it spoils, no more.
-            spoiled.extend(loose::whose(text));
+            // Only in this corner is an answer read loosely: whose it spoils, no more.
+            spoiled.extend(loose::answered(text));
         }
         let mut told = false;
         for number in spoiled {

@@ -10,7 +10,6 @@
 
 mod exchange;
 mod inbox;
-mod loose;
 
 #[cfg(test)]
 mod batches;
