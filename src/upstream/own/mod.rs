@@ -11,7 +11,7 @@ mod reading;
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -47,7 +47,8 @@ const TURNS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Own {
     kept: DashMap<Grantee, Arc<Kept>>,
-    /// Held while somebody is added, so that the bound holds.
+    /// Held while somebody is added, so that the bound holds; and until it is told of somebody that nothing is kept for them, so
+    /// that nobody begins to read for them again before. Never across an await.
     adding: Mutex<()>,
     most: usize,
     /// What is held of what is offered, to everybody and to each.
@@ -144,11 +145,11 @@ impl Own {
         begin: impl FnOnce(Arc<Kept>),
     ) -> Claim {
         let who = identity.grantee();
-        let known = self.kept.get(&who).map(|kept| Arc::clone(&kept));
-        let kept = known.unwrap_or_else(|| {
-            let _one = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.kept.get(&who).map(|kept| self.wanted(&kept));
+        let claim = known.unwrap_or_else(|| {
+            let _one = self.one();
             if let Some(kept) = self.kept.get(&who) {
-                return Arc::clone(&kept);
+                return self.wanted(&kept);
             }
             while self.kept.len() >= self.most && self.let_one_go() {}
             let kept = Arc::new(Kept {
@@ -166,19 +167,30 @@ impl Own {
             });
             self.kept.insert(who, Arc::clone(&kept));
             begin(Arc::clone(&kept));
-            kept
+            self.wanted(&kept)
         });
+        let kept = &claim.kept;
         if !kept.identity.load().is_proof_of(identity) {
             kept.identity.store(Arc::clone(identity));
             kept.look_at_proof();
         }
-        kept.used.store(self.now(), Ordering::Relaxed);
         kept.look(Some(mark));
         kept.wanted.notify_one();
+        claim
+    }
+
+    /// They are wanted now. While its place in the map is held, in which [`Own::leave`] looks whether they are.
+    fn wanted(&self, kept: &Arc<Kept>) -> Claim {
+        kept.used.store(self.now(), Ordering::Relaxed);
         Claim {
             _held: Arc::clone(&kept.held),
-            kept,
+            kept: Arc::clone(kept),
         }
+    }
+
+    fn one(&self) -> MutexGuard<'_, ()> {
+        // It guards no data of its own, so poison says nothing.
+        self.adding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets go of who came least lately, of those whom nobody waits for or listens for if there are any.
@@ -193,10 +205,32 @@ impl Own {
         true
     }
 
-    fn forget(&self, kept: &Arc<Kept>) {
+    fn forget(&self, kept: &Kept) {
         kept.over.cancel();
-        self.kept
-            .remove_if(&kept.who, |_, other| Arc::ptr_eq(other, kept));
+        self.kept.remove_if(&kept.who, |_, other| other.is(kept));
+    }
+
+    /// Forgets who has not come since `last`; whether that is so. If it is, `told` is called before anybody is read for anew, so
+    /// that it undoes nothing that is told of them then.
+    fn leave(&self, kept: &Kept, last: Instant, told: impl FnOnce()) -> bool {
+        let _one = self.one();
+        let left = self.kept.remove_if(&kept.who, |_, other| {
+            other.is(kept) && !kept.is_held() && self.last(kept) <= last
+        });
+        if left.is_some() {
+            kept.over.cancel();
+            told();
+        }
+        left.is_some()
+    }
+
+    /// Forgets somebody, whether or not they still come; `told` as of [`Own::leave`], unless somebody reads for them anew already.
+    fn end(&self, kept: &Kept, told: impl FnOnce()) {
+        let _one = self.one();
+        self.forget(kept);
+        if !self.kept.contains_key(&kept.who) {
+            told();
+        }
     }
 
     /// Somebody's own connection says that these lists are others now.
@@ -223,6 +257,11 @@ impl Own {
 }
 
 impl Kept {
+    /// Whether these are the same, and not those of the same principal that are read anew.
+    fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+
     /// They stand on something else now, or on nothing: what was read is read again.
     fn look(&self, mark: Option<u64>) {
         let mark = mark.unwrap_or(u64::MAX);
@@ -365,6 +404,56 @@ mod tests {
         assert!(!silent(&first) && silent(&other));
         own.ring(&somebody("ben"), Lists::ALL);
         assert!(silent(&first) && !silent(&other));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_back_when_their_lists_are_about_to_be_forgotten_is_kept() {
+        let own = Own::of(3);
+        let claim = || own.claim(&somebody("ana"), 0, &Desk::default(), |_| {});
+        let held = claim();
+        let kept = Arc::clone(&held.kept);
+        let last = own.last(&kept);
+        tokio::time::advance(IDLE).await;
+        let leaves = |last| own.leave(&kept, last, || {});
+        assert!(!leaves(last), "somebody waits for them");
+        drop(held);
+        drop(claim());
+        assert!(!leaves(last), "they came meanwhile");
+        assert!(!kept.over.is_cancelled());
+        assert!(leaves(own.last(&kept)));
+        assert!(kept.over.is_cancelled() && own.kept.is_empty());
+    }
+
+    #[test]
+    fn nobody_is_read_for_anew_before_it_is_told_that_nothing_is_kept() {
+        let (own, ana, desk) = (Own::of(3), somebody("ana"), Desk::default());
+        let order = Mutex::new(Vec::new());
+        let note = |what: &'static str| order.lock().unwrap().push(what);
+        let noted = || std::mem::take(&mut *order.lock().unwrap());
+        for idle in [true, false] {
+            let kept = own.claim(&ana, 0, &desk, |_| {}).kept;
+            std::thread::scope(|threads| {
+                let told = || {
+                    threads.spawn(|| drop(own.claim(&ana, 0, &desk, |_| note("begun"))));
+                    // Long enough for whoever would not wait.
+                    std::thread::sleep(Duration::from_millis(50));
+                    note("told");
+                };
+                if idle {
+                    assert!(own.leave(&kept, own.last(&kept), told));
+                } else {
+                    own.end(&kept, told);
+                }
+            });
+            assert_eq!(noted(), ["told", "begun"]);
+            // What is told from now on is for whoever reads now to tell.
+            own.end(&kept, || note("told"));
+            assert!(noted().is_empty());
+            let anew = own.claim(&ana, 0, &desk, |_| note("begun"));
+            own.forget(&anew.kept);
+            own.end(&anew.kept, || note("told"));
+            assert_eq!(noted(), ["told"]);
+        }
     }
 
     /// A grant has one mark, whatever token somebody comes with.

@@ -78,21 +78,24 @@ impl Shared {
         tokio::select! {
             biased;
             () = kept.over.cancelled() => {}
-            read = AssertUnwindSafe(self.read_on(&kept)).catch_unwind() => if read.is_err() {
+            read = AssertUnwindSafe(self.read_on(&kept)).catch_unwind() => match read {
+                Ok(()) => return,
                 // They are read for anew when they come again.
-                tracing::error!(upstream = %self.spec.id, "reading a principal's own lists panicked");
+                Err(_) => {
+                    tracing::error!(upstream = %self.spec.id, "reading a principal's own lists panicked");
+                }
             },
         }
-        kept.desk.away();
-        // Whoever waits or listens holds that alone of it.
-        kept.holder.keep(None);
-        self.terms.own.forget(&kept);
-        // Who came back meanwhile is told again by whoever reads for them now.
-        if !self.terms.own.kept.contains_key(&kept.who) {
-            self.sink.publish_to(&kept.who, &self.spec.id, None);
-        }
+        let_go(&kept);
+        self.terms.own.end(&kept, || self.nothing_for(&kept));
     }
 
+    /// Tells that nothing is kept for a principal.
+    fn nothing_for(&self, kept: &Kept) {
+        self.sink.publish_to(&kept.who, &self.spec.id, None);
+    }
+
+    /// Until nobody comes for them any more, which is then told.
     async fn read_on(&self, kept: &Kept) {
         let mut known = Known::default();
         let mut spacing = Spacing::new(Instant::now());
@@ -194,7 +197,7 @@ impl Shared {
         })
     }
 
-    /// Waits until they are to be read again, at `at` at the earliest; whether they still are.
+    /// Waits until they are to be read again, at `at` at the earliest; whether they still are. If not they are forgotten.
     async fn due(&self, kept: &Kept, read_at: Instant, at: Instant) -> bool {
         sleep_until(at).await;
         loop {
@@ -204,7 +207,15 @@ impl Shared {
             }
             tokio::select! {
                 () = kept.wanted.notified() => {}
-                () = sleep_until(last + IDLE) => return false,
+                () = sleep_until(last + IDLE) => {
+                    let left = || {
+                        let_go(kept);
+                        self.nothing_for(kept);
+                    };
+                    if self.terms.own.leave(kept, last, left) {
+                        return false;
+                    }
+                }
             }
         }
     }
@@ -328,6 +339,12 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::BadAnswer(_)
         | UpstreamError::Refused(_) => false,
     }
+}
+
+/// Whoever watched something is away, and what was read is held by those alone who still wait or listen.
+fn let_go(kept: &Kept) {
+    kept.desk.away();
+    kept.holder.keep(None);
 }
 
 #[cfg(test)]
