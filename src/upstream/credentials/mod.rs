@@ -17,6 +17,8 @@ mod slot;
 pub(super) mod spec;
 
 #[cfg(test)]
+mod refused;
+#[cfg(test)]
 mod tests;
 
 use std::{sync::Arc, time::Duration};
