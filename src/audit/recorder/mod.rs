@@ -326,7 +326,8 @@ impl Drop for Safe {
     }
 }
 
-/// Ends the recording: dropped, it writes what is there, signs and syncs it, and waits for that.
+/// Ends the recording: dropped, it writes what is there, signs and syncs it, and waits for that. What the disk does not take by then is
+/// counted in the gateway's logs, for no gap record will tell of it.
 pub struct Keeper {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -339,6 +340,16 @@ impl Drop for Keeper {
         if let Some(thread) = self.thread.take() {
             // It panics only where the log does, and then there is nothing left to wait for.
             _ = thread.join();
+        }
+        let queue = self.shared.queue();
+        let (unwritten, left_out) = (queue.events.len(), queue.lost);
+        drop(queue);
+        if unwritten > 0 || left_out > 0 {
+            tracing::error!(
+                unwritten,
+                left_out,
+                "audit records are lost: the gateway ends, and they could not be written"
+            );
         }
     }
 }

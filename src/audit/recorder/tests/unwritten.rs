@@ -1,6 +1,7 @@
 //! Files that somebody removes, and what is kept while nothing can be written.
 
 use super::*;
+use crate::logged::Logged;
 
 /// SECURITY AUD-1, AUD-2: nobody goes on because of a record in a file that somebody removed.
 #[test]
@@ -81,4 +82,32 @@ fn what_is_kept_while_writing_fails_is_told_from_what_is_not() {
         drop(keeper);
         assert_eq!(calls(directory.path()), kept, "{durability:?}");
     }
+}
+
+/// SECURITY AUD-2: no gap record tells of what is lost at the end.
+#[test]
+fn what_the_disk_does_not_take_by_the_end_is_counted_in_the_log() {
+    for durability in [Durability::Strict, Durability::Kernel, Durability::Async] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let (recorder, keeper) = start(&disk, directory.path(), durability, few(2));
+        disk.full.store(true, Relaxed);
+        for n in 0..5 {
+            recorder.note(&happened(n), None, Weight::Refusal);
+        }
+        let logged = Logged::new();
+        drop(keeper);
+        let text = logged.text();
+        let told = text.lines().find(|line| line.contains("the gateway ends"));
+        let told = told.unwrap_or_else(|| panic!("{durability:?}: {text}"));
+        assert!(told.contains("ERROR"), "{told}");
+        assert!(told.contains("unwritten=2 left_out=3"), "{told}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let bounds = Bounds::default();
+    let (recorder, keeper) = start(&Arc::default(), directory.path(), Durability::Kernel, bounds);
+    recorder.note(&happened(0), None, Weight::Refusal);
+    let logged = Logged::new();
+    drop(keeper);
+    assert!(!logged.text().contains("the gateway ends"), "{}", logged.text());
 }
