@@ -236,8 +236,8 @@ impl Findings {
         _ = self.0.listener.set(listener);
     }
 
-    /// Names of what is defined are kept as `scrub` says from now on: one may hold what was found (SECURITY AUD-8). Of several, the
-    /// first counts alone.
+    /// Places, and names of what is defined, are kept as `scrub` says from now on: one may hold what was found (SECURITY AUD-8). Of
+    /// several, the first counts alone.
     pub fn scrub(&self, scrub: Arc<dyn Scrub>) {
         _ = self.0.scrub.set(scrub);
     }
@@ -250,6 +250,23 @@ impl Findings {
         Digest(digest)
     }
 
+    /// A place as it may be told: in the names on the way there peers write what they like.
+    pub fn place<'a>(&self, place: &'a str) -> Cow<'a, str> {
+        let Some(scrub) = self.0.scrub.get() else {
+            return place.into();
+        };
+        // The slash and the tilde of a name are escaped.
+        if !place.contains('~') {
+            return scrub.name(place);
+        }
+        let names = place.split('/').map(|name| {
+            let read = name.replace("~1", "/").replace("~0", "~");
+            let kept = scrub.name(&read).replace('~', "~0");
+            kept.replace('/', "~1")
+        });
+        names.collect::<Vec<_>>().join("/").into()
+    }
+
     /// Takes a finding into the list and counts it.
     pub fn note(&self, mut finding: Finding) {
         if self.0.unheard {
@@ -259,7 +276,10 @@ impl Findings {
             && let Some(scrub) = self.0.scrub.get()
         {
             finding.item = finding.item.map(|item| scrub.name(&item).into());
-            finding.place = scrub.name(&finding.place).into();
+        }
+        // Whole, since part of a secret is not known for one.
+        if let Cow::Owned(place) = self.place(&finding.place) {
+            finding.place = place.into();
         }
         if finding.place.len() > PLACE_BYTES {
             let end = finding.place.floor_char_boundary(PLACE_BYTES);
@@ -403,6 +423,48 @@ mod tests {
             findings.counts(),
             [("secret", Action::Redact, Direction::Results, all)]
         );
+    }
+
+    /// Hides one word.
+    #[derive(Debug)]
+    struct Hides(&'static str);
+
+    impl Scrub for Hides {
+        fn content(&self, value: &Json, _: Option<&UpstreamId>, _: Option<&str>) -> Json {
+            value.clone()
+        }
+
+        fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+            name.replace(self.0, "[hidden]").into()
+        }
+
+        fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+            id.into()
+        }
+    }
+
+    /// SECURITY AUD-8
+    #[test]
+    fn what_must_not_be_kept_is_in_no_place_whichever_way_the_content_goes() {
+        let findings = Findings::new();
+        findings.scrub(Arc::new(Hides("a/~b")));
+        for direction in [
+            Direction::Arguments,
+            Direction::Results,
+            Direction::Definitions,
+        ] {
+            findings.note(Finding {
+                direction,
+                ..finding("/n/a~1~0b/0/~1~01", None)
+            });
+        }
+        findings.note(finding(&format!("/{}/a~1~0b", "x".repeat(250)), None));
+        let recent = findings.recent();
+        let (cut, whole) = recent.split_last().unwrap();
+        for finding in whole {
+            assert_eq!(&*finding.place, "/n/[hidden]/0/~1~01");
+        }
+        assert!(cut.place.ends_with("x/[hid"), "{cut:?}");
     }
 
     #[test]

@@ -215,11 +215,12 @@ impl About {
     ) {
         // The first place stands for all; no text matched anything.
         let place = problems.first().map_or("", |problem| &problem.path);
+        let place = findings.place(place);
         tracing::debug!(
             call = %self.call,
             upstream = %self.upstream,
             tool = &*self.tool,
-            place,
+            place = &*place,
             action = action.word(),
             side = direction.word(),
             "does not fit its schema"
@@ -232,7 +233,7 @@ impl About {
             },
             action,
             direction,
-            place: place.into(),
+            place: place.into_owned().into(),
             length: 0,
             digest: None,
             upstream: Some(self.upstream.clone()),

@@ -71,6 +71,35 @@ pairings! {
 
 pairings! {
     /// SECURITY AUD-8
+    async fn a_secret_in_the_place_of_what_does_not_fit_a_schema_is_kept_nowhere(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let strict = r#"{"name":"t","inputSchema":{"type":"object","additionalProperties":false,
+            "properties":{"deep":{"additionalProperties":{"additionalProperties":false}}}}}"#;
+        let notes = pair.upstream().tools([strict]);
+        let gateway = recording_by(directory.path(), "", &notes).start().await;
+        let client = pair.client(&gateway).await;
+        let long = "x".repeat(170);
+        for arguments in [
+            format!(r#"{{"{SECRET}":1}}"#),
+            // What is cut off must not leave the beginning.
+            format!(r#"{{"deep":{{"{long}":{{"{SECRET}":1}}}}}}"#),
+        ] {
+            let answer = client.call("notes_t", &arguments).await;
+            assert_eq!(answer.value()["_meta"]["dev.usher/reason"], "invalid_arguments", "{answer:?}");
+        }
+        let findings = format!("{:?}", gateway.app.findings().recent());
+        assert!(findings.contains("input_schema") && !findings.contains("glpat"), "{findings}");
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let places: Vec<_> = told.iter().map(|record| record["findings"][0]["place"].as_str().unwrap()).collect();
+        let cut = format!("/deep/{long}/…");
+        assert_eq!(places, ["/[redacted:gitlab_personal_token]", cut.as_str()]);
+        assert!(!format!("{told:?}").contains("glpat"), "{told:?}");
+    }
+}
+
+pairings! {
+    /// SECURITY AUD-8
     async fn a_secret_in_the_name_of_a_definition_is_in_no_record_of_what_was_found_there(pair: Pairing) {
         let directory = tempfile::tempdir().unwrap();
         let address = format!("https://bob:{PASSWORD}@h.test/{SECRET}?token={PARAMETER}");
