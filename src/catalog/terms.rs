@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use super::rules::{OnBroken, Validation};
 use crate::{
     json::{Json, Node},
-    schema::{Schema, Verdict, steps_in},
+    schema::{Names, Schema, Verdict, steps_in},
 };
 
 /// What one tool takes and gives.
@@ -56,13 +56,14 @@ impl Terms {
             return Verdict::Fits;
         };
         match arguments {
-            Some(arguments) => schema.check(arguments, self.steps),
-            None => schema.check(Json::empty_object().root(), self.steps),
+            Some(arguments) => schema.check(arguments, self.steps, Names::All),
+            None => schema.check(Json::empty_object().root(), self.steps, Names::All),
         }
     }
 
     /// How the `structuredContent` of a result stands to the output schema; `None` when the schema wants one and there is
-    /// none. Errors need none (PROTOCOL A4).
+    /// none. Errors need none (PROTOCOL A4). What is told of it is told to whoever called, for whom the upstream's own names were not
+    /// looked at.
     pub fn result(&self, result: Node<'_>) -> Option<Verdict> {
         let Some(schema) = &self.output else {
             return Some(Verdict::Fits);
@@ -71,7 +72,7 @@ impl Terms {
             return Some(Verdict::Fits);
         }
         let content = result.member("structuredContent")?;
-        Some(schema.check(content, self.steps))
+        Some(schema.check(content, self.steps, Names::Known))
     }
 
     /// Whether a result may leave with this `structuredContent` as far as the output schema goes: for whoever changes

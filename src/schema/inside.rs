@@ -22,7 +22,7 @@ impl<'a> Run<'a> {
         if let (Some(id), Kind::Object) = (words.unevaluated_members, value.kind()) {
             self.spend(walk(value))?;
             for (at, member) in value.members().enumerate() {
-                let step = Step::Member(member.key);
+                let step = Step::Unnamed(member.key);
                 sum.add(self.unevaluated_one(step, id, member.value, own.has(at))?);
                 own.mark(at, Three::Yes);
             }
@@ -135,7 +135,12 @@ impl<'a> Run<'a> {
             self.spend(1)?;
             count += 1;
             let mut rules = Rules::default();
-            if let Some(named) = members.named.get(&*member.key) {
+            let named = members.named.get(&*member.key);
+            let step = || match named {
+                Some(_) => Step::Named(member.key.clone()),
+                None => Step::Unnamed(member.key.clone()),
+            };
+            if let Some(named) = named {
                 if let Some(required) = named.required {
                     present.add(required);
                 }
@@ -150,8 +155,7 @@ impl<'a> Run<'a> {
                 if rules.unsure {
                     sum.add(Three::Unknown);
                 } else if matches!(self.schema.rules[additional], Rule::Never) {
-                    let key = member.key.clone();
-                    self.path.push(Step::Member(key));
+                    self.path.push(step());
                     self.tell(|| told::unwanted(members));
                     self.path.pop();
                     sum.add(Three::No);
@@ -174,7 +178,7 @@ impl<'a> Run<'a> {
                 .chain(rules.additional)
                 .chain(rules.patterned)
             {
-                sum.add(self.below(Step::Member(member.key.clone()), rule, member.value)?);
+                sum.add(self.below(step(), rule, member.value)?);
             }
             if self.is_over(&sum) {
                 return Ok(Three::No);

@@ -5,7 +5,7 @@
 //! value, nested or self-referring as they may be; patterns run in linear time. What cannot be judged (a pattern that looks
 //! around, a dialect that nobody knows) is neither kept nor broken: that holds through `not`, `oneOf` and `if`, so that no value
 //! is refused, and no broken one let through, because of it. What is told of a broken value names its place and what the schema
-//! wants there, never the value.
+//! wants there, never the value, and where the value is somebody else's no name that the schema does not have.
 //!
 //! Dialects: 2020-12, 2019-09, draft-07, draft-06, draft-04; the first where none is named. `format` and content keywords are
 //! annotations. Deliberately absent: whether a schema is one, which the meta-schemas say, and the bounds on its size, which
@@ -89,10 +89,20 @@ pub const TOLD: usize = 5;
 /// One place where a value is not what its schema wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: a JSON pointer, shortened, without control characters; empty for the whole value.
+    /// Where: a JSON pointer, without control characters; empty for the whole value. It is shortened between names, so that none is told
+    /// in part, and holds those that [`Names`] says.
     pub path: String,
     /// What the schema wants there, in words: `must be an integer`.
     pub wanted: String,
+}
+
+/// Which names of a value's members are told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// All: whoever is told wrote them.
+    All,
+    /// Those that the schema names; `*` stands for any other, which is the text of whoever wrote the value, and was not looked at.
+    Known,
 }
 
 impl Schema {
@@ -110,8 +120,8 @@ impl Schema {
     }
 
     /// How `value` stands to it. `steps` may be less than [`STEPS`].
-    pub fn check(&self, value: Node<'_>, steps: u32) -> Verdict {
-        run::check(self, value, steps)
+    pub fn check(&self, value: Node<'_>, steps: u32, names: Names) -> Verdict {
+        run::check(self, value, steps, names)
     }
 
     /// Whether nothing in `value` is broken; what cannot be judged, or not in time, is not.

@@ -33,7 +33,10 @@ impl Three {
 
 /// One step of the way into a value.
 pub(super) enum Step<'a> {
-    Member(Cow<'a, str>),
+    /// Into a member that the schema names.
+    Named(Cow<'a, str>),
+    /// Into one whose name is the value's alone.
+    Unnamed(Cow<'a, str>),
     Element(usize),
 }
 

@@ -1,7 +1,7 @@
 //! Checking a value: a walk over rules and value at once, within a number of steps.
 
 use super::{
-    Problem, Schema, TOLD, Verdict,
+    Names, Problem, Schema, TOLD, Verdict,
     notes::{Seen, Step, Sum, Three},
     rule::{Id, Rule, Words},
     told,
@@ -16,7 +16,7 @@ pub(super) struct Enough;
 
 pub(super) type Known = Result<Three, Enough>;
 
-pub(super) fn check(schema: &Schema, value: Node<'_>, steps: u32) -> Verdict {
+pub(super) fn check(schema: &Schema, value: Node<'_>, steps: u32, names: Names) -> Verdict {
     match fits(schema, value, steps) {
         Some(Three::Yes) => Verdict::Fits,
         Some(Three::Unknown) => Verdict::Unjudged,
@@ -24,6 +24,7 @@ pub(super) fn check(schema: &Schema, value: Node<'_>, steps: u32) -> Verdict {
         Some(Three::No) => {
             let mut run = Run::new(schema, steps);
             run.told = Some(Vec::new());
+            run.names = names;
             // Whatever was told before it was too much is true.
             drop(run.rule(0, value, None));
             let mut told = run.told.unwrap_or_default();
@@ -49,6 +50,8 @@ pub(super) struct Run<'a> {
     pub(super) depth: u32,
     /// What was found, where it is wanted.
     told: Option<Vec<Problem>>,
+    /// Which names are.
+    names: Names,
     pub(super) path: Vec<Step<'a>>,
 }
 
@@ -59,6 +62,7 @@ impl<'a> Run<'a> {
             steps,
             depth: 0,
             told: None,
+            names: Names::Known,
             path: Vec::new(),
         }
     }
@@ -328,12 +332,16 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn tell(&mut self, wanted: impl FnOnce() -> String) {
-        let path = &self.path;
+        let (path, names) = (&self.path, self.names);
         if let Some(told) = self.told.as_mut().filter(|told| told.len() < TOLD) {
-            told.push(Problem {
-                path: told::path(path),
+            let problem = Problem {
+                path: told::path(path, names),
                 wanted: wanted(),
-            });
+            };
+            // Members that are not named read alike.
+            if told.last() != Some(&problem) {
+                told.push(problem);
+            }
         }
     }
 }

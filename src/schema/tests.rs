@@ -17,7 +17,7 @@ pub(super) fn schema(text: &str) -> Schema {
 }
 
 fn check(of: &str, value: &str) -> Verdict {
-    schema(of).check(json(value).root(), STEPS)
+    schema(of).check(json(value).root(), STEPS, Names::All)
 }
 
 fn told(of: &str, value: &str) -> Vec<String> {
@@ -111,6 +111,36 @@ fn a_path_is_short_and_holds_no_control_characters() {
         told(of, r#"{"a\u001b/~":1}"#),
         ["/a\u{FFFD}~1~0 must be a string"]
     );
+}
+
+#[test]
+fn a_name_that_is_too_long_is_not_told_in_part() {
+    let of = r#"{"additionalProperties":{"additionalProperties":{"type":"string"}}}"#;
+    let key = "x".repeat(190);
+    let told = told(of, &format!(r#"{{"{key}":{{"secretsecret":1}}}}"#));
+    assert_eq!(told, [format!("/{key}/… must be a string")]);
+}
+
+#[test]
+fn of_what_another_wrote_no_name_is_told_that_the_schema_does_not_have() {
+    let of = r#"{"type":"object","properties":{"size":{"additionalProperties":{"type":"string"},"properties":{"cm":{"type":"integer"}}},
+        "deep":{"patternProperties":{"s":{"type":"null"}},"required":["secret1"]},
+        "rest":{"properties":{"a":true},"unevaluatedProperties":false}},"additionalProperties":false}"#;
+    for (value, want) in [
+        (r#"{"secret1":1}"#, "/* must not be there; known are `deep`, `rest`, `size`"),
+        (r#"{"secret1":1,"secret2":1}"#, "/* must not be there; known are `deep`, `rest`, `size`"),
+        (r#"{"size":{"secret1":1}}"#, "/size/* must be a string"),
+        (r#"{"size":{"cm":"secret1"}}"#, "/size/cm must be an integer"),
+        (r#"{"deep":{"secret1":1}}"#, "/deep/secret1 must be null"),
+        (r#"{"deep":{"secret1":null,"secret2":1}}"#, "/deep/* must be null"),
+        (r#"{"rest":{"secret1":1}}"#, "/rest/* must not be there"),
+    ] {
+        let Verdict::Broken(told) = schema(of).check(json(value).root(), STEPS, Names::Known) else {
+            panic!("{value} fits");
+        };
+        let told: Vec<_> = told.iter().map(|one| format!("{} {}", one.path, one.wanted)).collect();
+        assert_eq!(told, [want], "{value}");
+    }
 }
 
 #[test]
@@ -253,17 +283,17 @@ fn a_short_pattern_that_runs_long_takes_steps_by_what_it_runs() {
         r#"{"pattern":"[ab](?:[a-z]?){1000}[0-9]"}"#,
     ] {
         assert_eq!(
-            schema(of).check(text.root(), STEPS),
+            schema(of).check(text.root(), STEPS, Names::All),
             Verdict::TooMuch,
             "{of}"
         );
     }
     let of = schema(r#"{"pattern":"^[a-z]+$"}"#);
-    assert_eq!(of.check(text.root(), STEPS), Verdict::Fits);
+    assert_eq!(of.check(text.root(), STEPS, Names::All), Verdict::Fits);
     // Names of members are texts as well.
     let names = json(&format!(r#"{{"{}":1}}"#, "ac".repeat(450)));
     let of = r#"{"patternProperties":{"[ab][a-z]{6000}x":true}}"#;
-    assert_eq!(schema(of).check(names.root(), 100_000), Verdict::TooMuch);
+    assert_eq!(schema(of).check(names.root(), 100_000, Names::All), Verdict::TooMuch);
 }
 
 #[test]
@@ -459,7 +489,7 @@ fn a_check_ends_whatever_the_schema_and_the_value() {
     for (of, value) in [(doubling, deep.as_str()), (&wide, "1"), (pattern, &text)] {
         let of = schema(of);
         let value = json(value);
-        let verdict = of.check(value.root(), STEPS);
+        let verdict = of.check(value.root(), STEPS, Names::All);
         assert!(
             matches!(verdict, Verdict::TooMuch | Verdict::Broken(_)),
             "{verdict:?}"
@@ -472,9 +502,9 @@ fn a_check_ends_whatever_the_schema_and_the_value() {
     // The same with too few steps for a value that fits.
     let fits = json(r#"[1,2,3,4,5,6,7,8,9]"#);
     let ints = schema(r#"{"items":{"type":"integer"}}"#);
-    assert_eq!(ints.check(fits.root(), 19), Verdict::Fits);
-    assert_eq!(ints.check(fits.root(), 18), Verdict::TooMuch);
-    assert_eq!(ints.check(fits.root(), 20), Verdict::Fits);
+    assert_eq!(ints.check(fits.root(), 19, Names::All), Verdict::Fits);
+    assert_eq!(ints.check(fits.root(), 18, Names::All), Verdict::TooMuch);
+    assert_eq!(ints.check(fits.root(), 20, Names::All), Verdict::Fits);
     assert!(ints.conforms(fits.root(), 19) && !ints.conforms(fits.root(), 18));
     // A time stands for so many of them.
     for (millis, steps) in [(1, 25_000), (20, STEPS), (1_000, 25_000_000)] {
@@ -504,7 +534,7 @@ fn what_keeps_what_was_looked_at_takes_steps_too() {
     ] {
         notes::take_kept();
         assert_eq!(
-            cubed(word).check(value.root(), STEPS),
+            cubed(word).check(value.root(), STEPS, Names::All),
             Verdict::TooMuch,
             "{word}"
         );
@@ -514,7 +544,7 @@ fn what_keeps_what_was_looked_at_takes_steps_too() {
     // What is about members keeps nothing of elements.
     let of = cubed("unevaluatedProperties");
     notes::take_kept();
-    assert_eq!(of.check(zeros.root(), STEPS), Verdict::Fits);
+    assert_eq!(of.check(zeros.root(), STEPS, Names::All), Verdict::Fits);
     assert_eq!(notes::take_kept(), 0);
 }
 
@@ -531,8 +561,8 @@ fn white_space_takes_steps_too() {
         (r#"{"unevaluatedProperties":{"type":"integer"}}"#, &object),
     ] {
         let of = schema(of);
-        assert_eq!(of.check(value.root(), STEPS), Verdict::Fits);
-        assert_eq!(of.check(value.root(), 12), Verdict::TooMuch);
+        assert_eq!(of.check(value.root(), STEPS, Names::All), Verdict::Fits);
+        assert_eq!(of.check(value.root(), 12, Names::All), Verdict::TooMuch);
     }
 }
 

@@ -1,7 +1,9 @@
 //! The words for what a schema wants: for a model that has sent something else, in a bounded number of them.
 
+use std::borrow::Cow;
+
 use super::{
-    Schema,
+    Names, Schema,
     notes::Step,
     rule::{Contains, Id, Members, Rule, Types},
 };
@@ -94,17 +96,28 @@ pub(super) fn rule(schema: &Schema, id: Id) -> String {
     }
 }
 
-/// A place as a JSON pointer.
-pub(super) fn path(steps: &[Step<'_>]) -> String {
+/// A place as a JSON pointer. One that is too long ends before the name that is too much: part of a secret is not known for one.
+pub(super) fn path(steps: &[Step<'_>], names: Names) -> String {
     let mut out = String::new();
+    let mut left = PATH;
     for step in steps {
+        let name = match step {
+            Step::Named(name) => name.as_ref().into(),
+            Step::Unnamed(name) if names == Names::All => name.as_ref().into(),
+            Step::Unnamed(_) => Cow::Borrowed("*"),
+            Step::Element(at) => at.to_string().into(),
+        };
+        let length = 1 + name.chars().take(PATH).count();
+        let Some(rest) = left.checked_sub(length) else {
+            out.push_str("/…");
+            break;
+        };
+        left = rest;
         out.push('/');
-        match step {
-            Step::Member(name) => out.push_str(&name.replace('~', "~0").replace('/', "~1")),
-            Step::Element(at) => out.push_str(&at.to_string()),
-        }
+        let name = tame(&name).replace('~', "~0");
+        out.push_str(&name.replace('/', "~1"));
     }
-    cut(&out, PATH)
+    out
 }
 
 /// A name or text of a schema, tamed.
@@ -112,13 +125,16 @@ pub(super) fn shown(text: &str) -> String {
     cut(text, SHOWN)
 }
 
+fn tame(text: &str) -> String {
+    text.replace(char::is_control, "\u{FFFD}")
+}
+
 fn cut(text: &str, most: usize) -> String {
-    let tame = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
-    let mut out: String = text.chars().take(most).map(tame).collect();
+    let mut out: String = text.chars().take(most).collect();
     if out.len() < text.len() && text.chars().count() > most {
         out.push('…');
     }
-    out
+    tame(&out)
 }
 
 fn alternatives(listed: &[String]) -> String {
