@@ -11,14 +11,19 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU16, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
 };
 
 use aws_lc_rs::{hmac, rand};
 
-use crate::{call::CallId, json::Json, metrics, protocol::UpstreamId};
+use crate::{
+    call::{CallId, Trail},
+    json::Json,
+    metrics,
+    protocol::UpstreamId,
+};
 
 /// What was found, without the text itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,8 +145,6 @@ struct Shared {
     unheard: bool,
     /// How many were noted ever.
     noted: AtomicU64,
-    /// How many of those that are kept are of the calls of each slot: what tells without the lock that a call has none.
-    slots: Box<[AtomicU16; SLOTS]>,
     listener: OnceLock<Listener>,
     scrub: OnceLock<Arc<dyn Scrub>>,
     // A std mutex: taken when something is found or somebody looks, never for clean content.
@@ -150,8 +153,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Kept {
-    /// With the call beside it, so that looking for those of one call touches no finding of another.
-    list: VecDeque<(Option<CallId>, Arc<Finding>)>,
+    list: VecDeque<Arc<Finding>>,
     counts: BTreeMap<Count, u64>,
 }
 
@@ -159,8 +161,6 @@ type Count = (&'static str, Action, Direction);
 
 /// The most findings kept; the oldest goes for each beyond.
 pub const KEPT: usize = 1_024;
-/// Calls whose numbers are alike modulo this share a count: four times as many as there can be findings.
-const SLOTS: usize = 4 * KEPT;
 /// The most different kinds times actions times directions that are counted; more are counted under the kind `other`.
 const COUNTED: usize = 512;
 
@@ -224,7 +224,6 @@ impl Findings {
             key: hmac::Key::new(hmac::HMAC_SHA256, &key),
             unheard,
             noted: AtomicU64::new(0),
-            slots: Box::new([const { AtomicU16::new(0) }; SLOTS]),
             listener: OnceLock::new(),
             scrub: OnceLock::new(),
             kept: Mutex::default(),
@@ -267,8 +266,9 @@ impl Findings {
         names.collect::<Vec<_>>().join("/").into()
     }
 
-    /// Takes a finding into the list and counts it.
-    pub fn note(&self, mut finding: Finding) {
+    /// Takes a finding into the list and counts it; `trail` is that of the call that it is of, for the call's record: the list is for
+    /// all, and forgets.
+    pub fn note(&self, mut finding: Finding, trail: Option<&Trail>) {
         if self.0.unheard {
             return;
         }
@@ -285,6 +285,9 @@ impl Findings {
             let end = finding.place.floor_char_boundary(PLACE_BYTES);
             finding.place = finding.place[..end].into();
         }
+        if let Some(trail) = trail {
+            trail.note(|facts| facts.found.add(&finding));
+        }
         if let Some(listener) = self.0.listener.get() {
             listener(&finding);
         }
@@ -293,19 +296,13 @@ impl Findings {
         let mut kept = self.kept();
         kept.count((finding.kind, finding.action, finding.direction), 1);
         if kept.list.len() >= KEPT {
-            let oldest = kept.list.pop_front();
-            if let Some(call) = oldest.and_then(|(call, _)| call) {
-                self.slot(call).fetch_sub(1, Ordering::Release);
-            }
+            kept.list.pop_front();
         }
-        if let Some(call) = finding.call {
-            self.slot(call).fetch_add(1, Ordering::Release);
-        }
-        kept.list.push_back((finding.call, Arc::new(finding)));
+        kept.list.push_back(Arc::new(finding));
         self.0.noted.fetch_add(1, Ordering::Release);
     }
 
-    /// Counts some of very many that are not worth a place in the list each.
+    /// Counts some of very many that are not worth a place in the list each, of the call of this trail.
     pub fn count(
         &self,
         kind: &'static str,
@@ -313,9 +310,13 @@ impl Findings {
         action: Action,
         direction: Direction,
         times: u64,
+        trail: Option<&Trail>,
     ) {
         if self.0.unheard {
             return;
+        }
+        if let Some(trail) = trail {
+            trail.note(|facts| facts.found.count(kind, rule, action, times));
         }
         metrics::instruments().found(kind, rule.to_owned(), action.word(), times);
         self.kept().count((kind, action, direction), times);
@@ -328,11 +329,7 @@ impl Findings {
 
     /// Those that are kept, oldest first.
     pub fn recent(&self) -> Vec<Arc<Finding>> {
-        let kept = self.kept();
-        kept.list
-            .iter()
-            .map(|(_, finding)| finding.clone())
-            .collect()
+        self.kept().list.iter().cloned().collect()
     }
 
     /// The same, each with its number: they count up from 1 in this process.
@@ -342,19 +339,8 @@ impl Findings {
         let gone = self.noted().saturating_sub(kept.list.len() as u64);
         (gone + 1..)
             .zip(&kept.list)
-            .map(|(number, (_, finding))| (number, finding.clone()))
+            .map(|(number, finding)| (number, finding.clone()))
             .collect()
-    }
-
-    /// Those of one call that are still kept, oldest first. As a rule one in which nothing was found costs an atomic load,
-    /// however much was found in others.
-    pub fn of(&self, call: CallId) -> Vec<Arc<Finding>> {
-        if self.slot(call).load(Ordering::Acquire) == 0 {
-            return Vec::new();
-        }
-        let kept = self.kept();
-        let own = kept.list.iter().filter(|(of, _)| *of == Some(call));
-        own.map(|(_, finding)| finding.clone()).collect()
     }
 
     /// How many there were of each kind, action and direction, kept or not.
@@ -364,11 +350,6 @@ impl Findings {
         counts
             .map(|((kind, action, direction), count)| (*kind, *action, *direction, *count))
             .collect()
-    }
-
-    fn slot(&self, call: CallId) -> &AtomicU16 {
-        let slot = usize::try_from(call.number() % SLOTS as u64);
-        &self.0.slots[slot.unwrap_or_default()]
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -385,8 +366,9 @@ impl fmt::Debug for Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Origin;
 
-    fn finding(place: &str, call: Option<CallId>) -> Finding {
+    fn finding(place: &str) -> Finding {
         Finding {
             kind: "secret",
             rule: "aws_access_key".into(),
@@ -397,7 +379,7 @@ mod tests {
             digest: None,
             upstream: None,
             item: None,
-            call,
+            call: None,
             at: SystemTime::UNIX_EPOCH,
         }
     }
@@ -406,11 +388,11 @@ mod tests {
     fn the_oldest_goes_at_the_bound_and_all_are_counted() {
         let findings = Findings::new();
         for n in 0..KEPT {
-            findings.note(finding(&format!("/{n}"), None));
+            findings.note(finding(&format!("/{n}")), None);
         }
         assert_eq!(findings.recent().len(), KEPT);
         assert_eq!(&*findings.recent()[0].place, "/0");
-        findings.note(finding("/last", None));
+        findings.note(finding("/last"), None);
         let recent = findings.recent();
         assert_eq!((recent.len(), &*recent[0].place), (KEPT, "/1"));
         assert_eq!(&*recent[KEPT - 1].place, "/last");
@@ -453,12 +435,11 @@ mod tests {
             Direction::Results,
             Direction::Definitions,
         ] {
-            findings.note(Finding {
-                direction,
-                ..finding("/n/a~1~0b/0/~1~01", None)
-            });
+            let found = finding("/n/a~1~0b/0/~1~01");
+            let finding = Finding { direction, ..found };
+            findings.note(finding, None);
         }
-        findings.note(finding(&format!("/{}/a~1~0b", "x".repeat(250)), None));
+        findings.note(finding(&format!("/{}/a~1~0b", "x".repeat(250))), None);
         let recent = findings.recent();
         let (cut, whole) = recent.split_last().unwrap();
         for finding in whole {
@@ -468,43 +449,35 @@ mod tests {
     }
 
     #[test]
-    fn the_findings_of_a_call_are_told_apart() {
+    fn what_is_found_in_a_call_is_on_its_trail_as_it_is_kept() {
         let findings = Findings::new();
-        let (one, two) = (CallId::new(), CallId::new());
-        assert!(findings.of(one).is_empty());
-        findings.note(finding("/a", Some(one)));
-        findings.note(finding("/b", Some(two)));
-        findings.note(finding("/c", None));
-        let own = findings.of(one);
-        assert_eq!((own.len(), &*own[0].place), (1, "/a"));
-    }
-
-    #[test]
-    fn a_call_in_which_nothing_was_found_is_told_without_the_lock_also_after_others_were_forgotten()
-    {
-        let findings = Findings::new();
-        // Whose numbers no other test takes meanwhile.
-        let calls: Vec<CallId> = (1..=2 * KEPT as u64).map(CallId::numbered).collect();
-        let another = CallId::numbered(2 * KEPT as u64 + 1);
-        for call in &calls {
-            findings.note(finding("/a", Some(*call)));
-        }
-        let (forgotten, kept) = calls.split_at(KEPT);
-        let counted = |call: &CallId| findings.slot(*call).load(Ordering::Acquire);
-        assert!(forgotten.iter().all(|call| counted(call) == 0));
-        assert!(
-            kept.iter()
-                .all(|call| counted(call) == 1 && findings.of(*call).len() == 1)
-        );
-        let _locked = findings.kept();
-        assert!(findings.of(another).is_empty());
+        findings.scrub(Arc::new(Hides("secret")));
+        let (one, two) = (Trail::of(Origin::default()), Trail::of(Origin::default()));
+        findings.note(finding("/secret"), Some(&one));
+        findings.note(finding("/b"), Some(&two));
+        findings.note(finding("/c"), None);
+        let (action, direction) = (Action::Redact, Direction::Results);
+        findings.count("secret", "aws_access_key", action, direction, 5, Some(&two));
+        let told = |trail: &Trail| {
+            let found = trail.read(|facts| facts.found.clone());
+            let told = found
+                .list()
+                .iter()
+                .map(|it| (it.place.to_string(), it.count));
+            told.collect::<Vec<_>>()
+        };
+        assert_eq!(told(&one), [("/[hidden]".to_owned(), 1)]);
+        assert_eq!(told(&two), [("/b".to_owned(), 6)]);
+        // What is not on its way is nobody's.
+        Findings::unheard().note(finding("/d"), Some(&one));
+        assert_eq!(told(&one).len(), 1);
     }
 
     #[test]
     fn a_long_place_is_cut_between_characters() {
         let findings = Findings::new();
-        findings.note(finding(&"é".repeat(200), None));
-        findings.note(finding(&format!("x{}", "é".repeat(200)), None));
+        findings.note(finding(&"é".repeat(200)), None);
+        findings.note(finding(&format!("x{}", "é".repeat(200))), None);
         let recent = findings.recent();
         assert_eq!((recent[0].place.len(), recent[1].place.len()), (256, 255));
     }

@@ -278,8 +278,8 @@ mod tests {
         }
     }
 
-    fn finding(n: usize) -> Arc<Finding> {
-        Arc::new(Finding {
+    fn finding(n: usize) -> Finding {
+        Finding {
             kind: ["secret", "personal"][usize::from(n == 1_010)],
             rule: text(n, 4, "rule").into(),
             action: Action::Flag,
@@ -291,7 +291,7 @@ mod tests {
             item: None,
             call: None,
             at: SystemTime::now(),
-        })
+        }
     }
 
     /// Records what is allowed and what became of it, or why it was not.
@@ -327,12 +327,12 @@ mod tests {
         operation.trail.note(|facts| {
             facts.route = Some((upstream.clone(), local.clone().into()));
             facts.decision = Decision::Recorded;
+            facts.found.add(&finding(n));
         });
         auditor.conclude(
             &operation,
             &Ending {
                 reason: Some(text(n, 8, "reason").into()),
-                findings: &[finding(n)],
                 ..Ending::of([End::Ok, End::Timeout][usize::from(n == 1_009)])
             },
         );

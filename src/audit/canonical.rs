@@ -238,6 +238,17 @@ impl<'a> Object<'a> {
         name: &'static str,
         items: impl IntoIterator<Item = T>,
         most: usize,
+        fill: impl FnMut(&mut Object<'_>, T),
+    ) -> &mut Self {
+        self.objects_of(name, items, (most, 0), fill)
+    }
+
+    /// The same of items beside which there were so many more.
+    pub fn objects_of<T>(
+        &mut self,
+        name: &'static str,
+        items: impl IntoIterator<Item = T>,
+        (most, more): (usize, u64),
         mut fill: impl FnMut(&mut Object<'_>, T),
     ) -> &mut Self {
         let from = self.out.text.len();
@@ -257,8 +268,9 @@ impl<'a> Object<'a> {
             }
             count += 1;
         }
-        if count > most as u64 {
-            _ = write!(self.out.text, ",{{\"more\":{}}}", count - most as u64);
+        let more = more + count.saturating_sub(most as u64);
+        if more > 0 {
+            _ = write!(self.out.text, ",{{\"more\":{more}}}");
         }
         self.out.text.push(']');
         self

@@ -5,6 +5,7 @@
 
 mod approved;
 mod caller;
+mod found;
 mod identity;
 mod input;
 mod listen;
@@ -35,6 +36,7 @@ use crate::{
 
 pub use approved::{Approved, Means, Reference};
 pub use caller::{Affinity, Caller, LogLevel, Principal};
+pub use found::{Alike, Found, MOST};
 pub use identity::{Assertion, AuthMethod, BY_CERTIFICATE, End, Grantee, Identity, IdentityKind};
 pub use input::{Aside, Hold, InputRequired, Meanwhile, Resume, State};
 pub use listen::{Change, Filter};

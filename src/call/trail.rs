@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::Approved;
+use super::{Approved, Found};
 use crate::{
     jsonrpc::RequestId,
     protocol::{UpstreamId, trace::Parent},
@@ -106,6 +106,8 @@ pub struct Facts {
     pub status: Option<u16>,
     /// Where its time went.
     pub spent: Spent,
+    /// What was found in its content.
+    pub found: Found,
 }
 
 /// Why the gateway ends a call that its client has not given up.

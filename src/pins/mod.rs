@@ -437,19 +437,22 @@ impl Ledger {
                 How::Counted => {}
             }
         }
-        self.findings.note(Finding {
-            kind,
-            rule: event.rule.into(),
-            action,
-            direction: Direction::Definitions,
-            place: format!("/{}", event.kind).into(),
-            length: 0,
-            digest: None,
-            upstream: Some(id.clone()),
-            item: Some(event.name.clone()),
-            call: None,
-            at: SystemTime::now(),
-        });
+        self.findings.note(
+            Finding {
+                kind,
+                rule: event.rule.into(),
+                action,
+                direction: Direction::Definitions,
+                place: format!("/{}", event.kind).into(),
+                length: 0,
+                digest: None,
+                upstream: Some(id.clone()),
+                item: Some(event.name.clone()),
+                call: None,
+                at: SystemTime::now(),
+            },
+            None,
+        );
     }
 
     fn books(&self) -> MutexGuard<'_, HashMap<UpstreamId, Book>> {

@@ -259,7 +259,7 @@ impl Sanitizer {
                     rule: Some(spot.rule.clone()),
                     place: place.clone(),
                 };
-                self.tell(spot.finding(subject, place));
+                self.tell(spot.finding(subject, place), subject);
                 return Verdict::Blocked(blocked);
             }
             let altering = !media.is_clean() || spots.iter().any(Spot::alters);
@@ -351,22 +351,22 @@ impl Sanitizer {
             .zip(value.pointers(&places(told), hidden(value, names)))
         {
             let finding = spot.finding(subject, place);
-            self.findings.note(Finding {
-                item: item.clone(),
-                ..finding
-            });
+            let item = item.clone();
+            self.findings
+                .note(Finding { item, ..finding }, subject.trail());
         }
         for (spot, times) in alike(&spots[told.len()..]) {
-            let (action, direction) = (spot.action, subject.direction);
+            let (action, direction, times) = (spot.action, subject.direction, times.into());
+            let (kind, rule, trail) = (spot.kind, &spot.rule, subject.trail());
             self.findings
-                .count(spot.kind, &spot.rule, action, direction, times.into());
+                .count(kind, rule, action, direction, times, trail);
         }
     }
 
     /// Notes a finding. The address of what it is about is told without what is secret in it.
-    pub(super) fn tell(&self, mut finding: Finding) {
+    pub(super) fn tell(&self, mut finding: Finding, subject: &Subject<'_>) {
         finding.item = self.told_as(finding.item.as_ref());
-        self.findings.note(finding);
+        self.findings.note(finding, subject.trail());
     }
 
     /// How what a finding is about is told.
@@ -384,7 +384,7 @@ impl Sanitizer {
     }
 
     fn noted_as(&self, blocked: Blocked, subject: &Subject<'_>, action: Action) -> Blocked {
-        self.tell(Finding {
+        let finding = Finding {
             kind: blocked.kind,
             rule: blocked.rule.clone().unwrap_or_else(|| blocked.kind.into()),
             action,
@@ -394,9 +394,10 @@ impl Sanitizer {
             digest: None,
             upstream: subject.upstream.cloned(),
             item: subject.item.cloned(),
-            call: subject.call,
+            call: subject.call(),
             at: SystemTime::now(),
-        });
+        };
+        self.tell(finding, subject);
         blocked
     }
 }

@@ -321,7 +321,7 @@ impl Media {
         let (told, counted) = refused.split_at(refused.len().min(TOLD));
         let places: Vec<usize> = told.iter().map(|refused| refused.span.start).collect();
         for (refused, place) in told.iter().zip(pointers(value, &places)) {
-            sanitizer.tell(Finding {
+            let finding = Finding {
                 kind,
                 rule: refused.rule.into(),
                 action,
@@ -331,13 +331,15 @@ impl Media {
                 digest: None,
                 upstream: subject.upstream.cloned(),
                 item: subject.item.cloned(),
-                call: subject.call,
+                call: subject.call(),
                 at: SystemTime::now(),
-            });
+            };
+            sanitizer.tell(finding, subject);
         }
         for (rule, times) in by_rule(counted) {
             let findings = sanitizer.findings();
-            findings.count(kind, rule, action, direction, times.into());
+            let trail = subject.trail();
+            findings.count(kind, rule, action, direction, times.into(), trail);
         }
         for (rule, times) in by_rule(&refused) {
             self.marks.add(action, kind, &rule.into(), times);

@@ -143,7 +143,7 @@ impl Spot {
             digest: self.digest,
             upstream: subject.upstream.cloned(),
             item: subject.item.cloned(),
-            call: subject.call,
+            call: subject.call(),
             at: SystemTime::now(),
         }
     }

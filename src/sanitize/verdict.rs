@@ -6,7 +6,7 @@ use secrecy::SecretString;
 
 use super::{rules::Actions, work::Exhausted};
 use crate::{
-    call::CallId,
+    call::{CallId, Trail},
     findings::{Action, Direction},
     json::Json,
     metrics::reached,
@@ -22,8 +22,8 @@ pub struct Subject<'a> {
     pub upstream: Option<&'a UpstreamId>,
     /// The tool, prompt or resource, by its upstream's own name.
     pub item: Option<&'a Arc<str>>,
-    /// The call that it belongs to.
-    pub call: Option<CallId>,
+    /// The call that it belongs to, with the trail that keeps for its record what is found.
+    pub call: Option<(CallId, &'a Trail)>,
     /// What is done.
     pub actions: &'a Actions,
     /// Credentials that the gateway holds for this alone, looked for beside those that it always holds.
@@ -39,6 +39,16 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// The call that it belongs to.
+    pub(super) fn call(&self) -> Option<CallId> {
+        self.call.map(|(call, _)| call)
+    }
+
+    /// The trail of that call.
+    pub(super) fn trail(&self) -> Option<&'a Trail> {
+        self.call.map(|(_, trail)| trail)
+    }
+
     /// Content that goes this way and is nobody's in particular.
     pub const fn new(direction: Direction, actions: &'a Actions) -> Self {
         Self {

@@ -127,18 +127,34 @@ fn of_what_another_wrote_no_name_is_told_that_the_schema_does_not_have() {
         "deep":{"patternProperties":{"s":{"type":"null"}},"required":["secret1"]},
         "rest":{"properties":{"a":true},"unevaluatedProperties":false}},"additionalProperties":false}"#;
     for (value, want) in [
-        (r#"{"secret1":1}"#, "/* must not be there; known are `deep`, `rest`, `size`"),
-        (r#"{"secret1":1,"secret2":1}"#, "/* must not be there; known are `deep`, `rest`, `size`"),
+        (
+            r#"{"secret1":1}"#,
+            "/* must not be there; known are `deep`, `rest`, `size`",
+        ),
+        (
+            r#"{"secret1":1,"secret2":1}"#,
+            "/* must not be there; known are `deep`, `rest`, `size`",
+        ),
         (r#"{"size":{"secret1":1}}"#, "/size/* must be a string"),
-        (r#"{"size":{"cm":"secret1"}}"#, "/size/cm must be an integer"),
+        (
+            r#"{"size":{"cm":"secret1"}}"#,
+            "/size/cm must be an integer",
+        ),
         (r#"{"deep":{"secret1":1}}"#, "/deep/secret1 must be null"),
-        (r#"{"deep":{"secret1":null,"secret2":1}}"#, "/deep/* must be null"),
+        (
+            r#"{"deep":{"secret1":null,"secret2":1}}"#,
+            "/deep/* must be null",
+        ),
         (r#"{"rest":{"secret1":1}}"#, "/rest/* must not be there"),
     ] {
-        let Verdict::Broken(told) = schema(of).check(json(value).root(), STEPS, Names::Known) else {
+        let Verdict::Broken(told) = schema(of).check(json(value).root(), STEPS, Names::Known)
+        else {
             panic!("{value} fits");
         };
-        let told: Vec<_> = told.iter().map(|one| format!("{} {}", one.path, one.wanted)).collect();
+        let told: Vec<_> = told
+            .iter()
+            .map(|one| format!("{} {}", one.path, one.wanted))
+            .collect();
         assert_eq!(told, [want], "{value}");
     }
 }
@@ -293,7 +309,10 @@ fn a_short_pattern_that_runs_long_takes_steps_by_what_it_runs() {
     // Names of members are texts as well.
     let names = json(&format!(r#"{{"{}":1}}"#, "ac".repeat(450)));
     let of = r#"{"patternProperties":{"[ab][a-z]{6000}x":true}}"#;
-    assert_eq!(schema(of).check(names.root(), 100_000, Names::All), Verdict::TooMuch);
+    assert_eq!(
+        schema(of).check(names.root(), 100_000, Names::All),
+        Verdict::TooMuch
+    );
 }
 
 #[test]

@@ -458,19 +458,22 @@ impl World {
             } else {
                 Action::Flag
             };
-            findings.note(Finding {
-                kind: "definition",
-                rule: word.into(),
-                action,
-                direction: Direction::Definitions,
-                place: format!("/{}", report.kind.member()).into(),
-                length: 0,
-                digest: None,
-                upstream: Some(report.upstream.clone()),
-                item: Some(report.name.as_str().into()),
-                call: None,
-                at: SystemTime::now(),
-            });
+            findings.note(
+                Finding {
+                    kind: "definition",
+                    rule: word.into(),
+                    action,
+                    direction: Direction::Definitions,
+                    place: format!("/{}", report.kind.member()).into(),
+                    length: 0,
+                    digest: None,
+                    upstream: Some(report.upstream.clone()),
+                    item: Some(report.name.as_str().into()),
+                    call: None,
+                    at: SystemTime::now(),
+                },
+                None,
+            );
         }
     }
 

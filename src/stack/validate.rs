@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 
 use super::{Error, Gate, Parts, Wrap};
 use crate::{
-    call::{CallId, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    call::{CallId, Op, Outcome, Reply, ReplyStream, Step, TaskOp, Trail},
     catalog::{Terms, rules::OnBroken},
     findings::{Action, Direction, Finding, Findings},
     json::Json,
@@ -78,6 +78,7 @@ impl Gate<Box<Permitted>> for CheckArguments {
             upstream: route.upstream.clone(),
             tool: route.local.clone(),
             call: routed.call.id,
+            trail: routed.call.trail.clone(),
         };
         about.note(
             &self.findings,
@@ -106,6 +107,7 @@ struct About {
     upstream: UpstreamId,
     tool: Arc<str>,
     call: CallId,
+    trail: Trail,
 }
 
 impl Wrap<Box<Permitted>> for CheckResult {
@@ -136,6 +138,7 @@ impl Wrap<Box<Permitted>> for CheckResult {
                 upstream: route.upstream.clone(),
                 tool: route.local.clone(),
                 call: routed.call.id,
+                trail: routed.call.trail.clone(),
             },
             inside,
         })
@@ -225,7 +228,7 @@ impl About {
             side = direction.word(),
             "does not fit its schema"
         );
-        findings.note(Finding {
+        let finding = Finding {
             kind: "schema",
             rule: match direction {
                 Direction::Arguments => "input_schema".into(),
@@ -240,7 +243,8 @@ impl About {
             item: Some(self.tool.clone()),
             call: Some(self.call),
             at: SystemTime::now(),
-        });
+        };
+        findings.note(finding, Some(&self.trail));
     }
 }
 

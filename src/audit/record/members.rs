@@ -1,6 +1,6 @@
 //! The members that records are put together from, each in the one way that both of them say it.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use tokio::time::Instant;
 
@@ -12,14 +12,14 @@ use super::{
     operation::View,
 };
 use crate::{
-    call::{AuthMethod, Facts, Identity, IdentityKind},
-    findings::{Finding, Scrub},
+    call::{AuthMethod, Facts, Found, Identity, IdentityKind, MOST},
+    findings::Scrub,
     json::Json,
     protocol::{UpstreamId, meta, methods, names::Scope},
     spans::Lead,
 };
 
-/// The most findings, policies and groups that one record names; it says how many more there were.
+/// The most policies, groups and addresses that one record names; it says how many more there were.
 pub(super) const MANY: usize = 32;
 
 /// What all records of one writer have in common.
@@ -194,12 +194,20 @@ pub(super) fn target(
     }
 }
 
-pub(super) fn found(told: &mut Object<'_>, finding: &Arc<Finding>) {
-    told.text("action", finding.action.word())
-        .text("class", finding.kind)
-        .number("length", finding.length as u64)
-        .text("place", &finding.place)
-        .text("rule", &finding.rule);
+/// What was found in its content, and how many more there were.
+pub(super) fn findings(record: &mut Object<'_>, found: &Found) {
+    if found.list().is_empty() {
+        return;
+    }
+    let bounds = (MOST, found.more());
+    record.objects_of("findings", found.list(), bounds, |told, alike| {
+        told.text("action", alike.action.word())
+            .text("class", alike.kind)
+            .number("count", alike.count)
+            .number("length", alike.length as u64)
+            .text("place", &alike.place)
+            .text("rule", &alike.rule);
+    });
 }
 
 /// Whole nanoseconds; a process does not run for 584 years.

@@ -14,8 +14,8 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 
 use self::members::{
-    MANY, address, addresses, answers_in, arguments_of, found, measured, micros, nanos, principal,
-    proxy, request, server, spoken, target, trace,
+    MANY, address, addresses, answers_in, arguments_of, findings, measured, micros, nanos,
+    principal, proxy, request, server, spoken, target, trace,
 };
 use super::{End, Level, canonical::Object, words};
 use crate::call::{Decision, Denial, Facts};
@@ -182,9 +182,7 @@ pub(super) fn outcome(
     }
     record.maybe("definition", facts.definition.as_deref());
     record.text("event", words::CALL);
-    if !ending.findings.is_empty() {
-        record.objects("findings", ending.findings.iter(), MANY, found);
-    }
+    findings(record, &facts.found);
     if let Some(Denial { hidden: true, .. }) = denied {
         record.number("hidden", 1);
     }

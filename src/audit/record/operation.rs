@@ -7,7 +7,6 @@ use tokio::time::Instant;
 use super::super::End;
 use crate::{
     call::{Approved, Call, CallId, Caller, Identity, Trail},
-    findings::Finding,
     json::Json,
     protocol::{UpstreamId, names::Scope},
     tasks::clock,
@@ -74,8 +73,6 @@ pub struct Ending<'a> {
     pub limit: Option<&'a str>,
     /// The bytes of what is told in its result, without what the dialect words.
     pub bytes: usize,
-    /// What was found in its content.
-    pub findings: &'a [Arc<Finding>],
     /// The result, for rules that keep it.
     pub content: Option<&'a Json>,
 }
@@ -89,7 +86,6 @@ impl Ending<'_> {
             code: None,
             limit: None,
             bytes: 0,
-            findings: &[],
             content: None,
         }
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Error, Parts, sanitize::may_be_told};
 use crate::{
-    call::{Call, CallId, Change, Event, Filter, Op, Outcome, Reply, ReplyStream, Step},
+    call::{Call, CallId, Change, Event, Filter, Op, Outcome, Reply, ReplyStream, Step, Trail},
     events::{Hub, Listener, Lists, News, Party},
     json::Json,
     jsonrpc::RpcError,
@@ -49,7 +49,7 @@ struct Open {
     watched: Vec<Watched>,
     /// Which of them are in force.
     in_force: Vec<bool>,
-    call: CallId,
+    call: (CallId, Trail),
     sanitizer: Arc<Sanitizer>,
     closing: CancellationToken,
     ward: Option<Ward>,
@@ -126,7 +126,7 @@ impl Listens {
             listener,
             watched,
             in_force,
-            call: call.id,
+            call: (call.id, call.trail.clone()),
             sanitizer: self.sanitizer,
             closing: self.closing,
             ward: Ward::of(call, snapshot, &self.world, wanted),
@@ -183,7 +183,7 @@ impl Open {
                     {
                         continue;
                     }
-                    let told = |below| may_be_told(&self.sanitizer, self.call, at, below);
+                    let told = |below| may_be_told(&self.sanitizer, &self.call, at, below);
                     Change::Resource(if below.as_ref().is_none_or(told) {
                         outward
                     } else {

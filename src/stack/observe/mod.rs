@@ -26,7 +26,7 @@ use crate::{
     },
     call::{Call, Origin, Reply, ReplyStream, Step, Trail},
     feed::{CallSeen, Feed},
-    findings::{Findings, Scrub},
+    findings::Scrub,
     metrics::calls,
     sanitize::Scrubber,
     spans::{Span, Spans},
@@ -47,7 +47,6 @@ pub(super) struct Observe {
 #[derive(Debug)]
 struct Told {
     auditor: Option<Auditor>,
-    findings: Findings,
     feed: Feed,
     scrub: Scrubber,
 }
@@ -57,7 +56,6 @@ impl Observe {
         Self {
             told: PerLaneArc::from(Told {
                 auditor: parts.auditor.clone(),
-                findings: parts.findings.clone(),
                 feed: parts.feed.clone(),
                 scrub: Scrubber::of(&parts.sanitizer),
             }),
@@ -139,11 +137,6 @@ impl Watched {
             .feed
             .note_with(|| seen(&self.of, &ending, &those.scrub));
         if let Some(auditor) = &those.auditor {
-            let findings = those.findings.of(self.of.id);
-            let ending = Ending {
-                findings: &findings,
-                ..ending
-            };
             auditor.conclude(&self.of, &ending);
         }
     }

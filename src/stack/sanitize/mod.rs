@@ -189,7 +189,7 @@ impl CheckContent {
         let subject = Subject {
             upstream: Some(&route.upstream),
             item: Some(&route.local),
-            call: Some(call.id),
+            call: Some((call.id, &call.trail)),
             lent: &lent,
             skip: ours(&call.op),
             ..Subject::new(
@@ -235,7 +235,7 @@ impl CheckContent {
             let subject = Subject {
                 upstream: Some(upstream),
                 item: Some(local),
-                call: Some(call.id),
+                call: Some((call.id, &call.trail)),
                 ..Subject::new(
                     Direction::Arguments,
                     self.sanitizer.rules().actions(Some(upstream), None),
@@ -271,7 +271,7 @@ fn named(uri: &str) -> Json {
 /// it.
 pub(super) fn may_be_told(
     sanitizer: &Sanitizer,
-    call: CallId,
+    (call, trail): &(CallId, Trail),
     watched: &Watchable,
     below: &Arc<str>,
 ) -> bool {
@@ -279,7 +279,7 @@ pub(super) fn may_be_told(
     let subject = Subject {
         upstream,
         item: Some(&watched.local),
-        call: Some(call),
+        call: Some((*call, trail)),
         ..Subject::new(
             Direction::Results,
             sanitizer.rules().actions(upstream, None),
@@ -413,7 +413,7 @@ impl Watch {
             direction: Direction::Results,
             upstream: self.upstream.as_ref(),
             item: self.item.as_ref(),
-            call: Some(self.call),
+            call: Some((self.call, &self.trail)),
             actions: &self.actions,
             lent: &lent,
             skip: reading.handles,

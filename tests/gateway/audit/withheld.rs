@@ -1,7 +1,17 @@
 //! What is in no record, whatever passes through: secrets in content, in names and in ids (SECURITY 8, AUD-8).
 
+use std::{
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
+
 use http::Method;
-use usher::{admin::AdminSpec, audit::log::segments, server::spec::ListenSpec};
+use usher::{
+    admin::AdminSpec,
+    audit::log::segments,
+    findings::{Action, Direction, Finding, Findings, KEPT},
+    server::spec::ListenSpec,
+};
 
 use super::{events, recording_by, records};
 use crate::harness::{EventStream, Pairing, Play, eventually, quote, resource, tool};
@@ -95,6 +105,58 @@ pairings! {
         let cut = format!("/deep/{long}/…");
         assert_eq!(places, ["/[redacted:gitlab_personal_token]", cut.as_str()]);
         assert!(!format!("{told:?}").contains("glpat"), "{told:?}");
+    }
+}
+
+/// Something that was found in what nobody here has sent.
+fn of_others() -> Finding {
+    Finding {
+        kind: "secret",
+        rule: "aws_access_key".into(),
+        action: Action::Block,
+        direction: Direction::Results,
+        place: "/0".into(),
+        length: 20,
+        digest: None,
+        upstream: None,
+        item: None,
+        call: None,
+        at: SystemTime::now(),
+    }
+}
+
+pairings! {
+    /// SECURITY 8: class, rule, location, count, action.
+    async fn the_record_tells_all_that_was_found_in_a_call_and_how_often_whatever_is_found_in_others(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let all: Arc<OnceLock<Findings>> = Arc::default();
+        let noted = all.clone();
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", move |_| {
+            for _ in 0..=KEPT {
+                noted.get().unwrap().note(of_others(), None);
+            }
+            let text = vec![SECRET; 100].join(" ");
+            Play::Result(format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
+        });
+        let gateway = recording_by(directory.path(), "", &notes);
+        let gateway = gateway.setting(&lets_pass("flag")).start().await;
+        assert!(all.set(gateway.app.findings().clone()).is_ok());
+        let client = pair.client(&gateway).await;
+        let arguments = format!(r#"{{"a":"{SECRET}"}}"#);
+        client.call("notes_t", &arguments).await;
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let [_, outcome] = &told[..] else { panic!("{told:#?}") };
+        let found = outcome["findings"].as_array().unwrap();
+        let told: Vec<_> = found
+            .iter()
+            .map(|it| {
+                let word = |name: &str| it[name].as_str().unwrap();
+                assert_eq!((word("class"), word("rule"), word("action")), ("secret", "gitlab_personal_token", "flag"));
+                (word("place"), it["count"].as_u64().unwrap())
+            })
+            .collect();
+        assert_eq!(told, [("/arguments/a", 1), ("/content/0/text", 100)]);
     }
 }
 

@@ -105,9 +105,18 @@ fn what_the_disk_does_not_take_by_the_end_is_counted_in_the_log() {
     }
     let directory = tempfile::tempdir().unwrap();
     let bounds = Bounds::default();
-    let (recorder, keeper) = start(&Arc::default(), directory.path(), Durability::Kernel, bounds);
+    let (recorder, keeper) = start(
+        &Arc::default(),
+        directory.path(),
+        Durability::Kernel,
+        bounds,
+    );
     recorder.note(&happened(0), None, Weight::Refusal);
     let logged = Logged::new();
     drop(keeper);
-    assert!(!logged.text().contains("the gateway ends"), "{}", logged.text());
+    assert!(
+        !logged.text().contains("the gateway ends"),
+        "{}",
+        logged.text()
+    );
 }
