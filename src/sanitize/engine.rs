@@ -379,7 +379,8 @@ impl Sanitizer {
         Some(scrubber.name(item).into())
     }
 
-    fn noted(&self, blocked: Blocked, subject: &Subject<'_>) -> Blocked {
+    /// What is not to go on as a whole, also for a reason that whoever had it looked at has come to: it is a finding as any other.
+    pub fn noted(&self, blocked: Blocked, subject: &Subject<'_>) -> Blocked {
         self.noted_as(blocked, subject, Action::Block)
     }
 

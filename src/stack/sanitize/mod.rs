@@ -252,7 +252,10 @@ impl CheckContent {
             Verdict::Clean | Verdict::Flagged(_) => Ok(()),
             Verdict::Blocked(blocked) => Err(Error::Withheld(Box::new(blocked))),
             // INVARIANT: no action on arguments alters them; if one ever does, nothing goes.
-            Verdict::Changed(..) => Err(Error::Withheld(Box::new(Blocked::whole("integrity")))),
+            Verdict::Changed(..) => {
+                let blocked = self.sanitizer.noted(Blocked::whole("integrity"), subject);
+                Err(Error::Withheld(Box::new(blocked)))
+            }
         }
     }
 }
@@ -407,20 +410,29 @@ impl Watch {
         }
     }
 
-    fn look(&self, value: &Json, tail: Option<&mut Tail>, reading: Reading) -> Verdict {
-        let lent = tokens(self.bearer.as_ref());
-        let subject = Subject {
+    fn subject<'s>(&'s self, reading: Reading, lent: &'s [SecretString]) -> Subject<'s> {
+        Subject {
             direction: Direction::Results,
             upstream: self.upstream.as_ref(),
             item: self.item.as_ref(),
             call: Some((self.call, &self.trail)),
             actions: &self.actions,
-            lent: &lent,
+            lent,
             skip: reading.handles,
             questions: reading.questions,
             blocks: reading.blocks,
             sealed: self.sealed,
-        };
+        }
+    }
+
+    /// What does not go on though nothing in it is blocked: for this reason, which is noted as what is found is.
+    fn withheld(&self, reason: Blocked, reading: Reading) -> Blocked {
+        self.sanitizer.noted(reason, &self.subject(reading, &[]))
+    }
+
+    fn look(&self, value: &Json, tail: Option<&mut Tail>, reading: Reading) -> Verdict {
+        let lent = tokens(self.bearer.as_ref());
+        let subject = self.subject(reading, &lent);
         let verdict = timed(&self.trail, || {
             look_through(value.len(), || {
                 self.sanitizer.look_after(value, &subject, tail)
@@ -429,7 +441,8 @@ impl Watch {
         if let Verdict::Changed(changed, _) = &verdict
             && !ask_the_same(value, changed, reading.questions)
         {
-            return Verdict::Blocked(Blocked::whole("requested_schema"));
+            let reason = Blocked::whole("requested_schema");
+            return Verdict::Blocked(self.withheld(reason, reading));
         }
         verdict
     }
@@ -533,7 +546,8 @@ impl Watch {
             && fits(terms, &before)
             && !fits(terms, &value)
         {
-            return Err(Error::Blocked(Box::new(Blocked::misfit(&marks))));
+            let blocked = self.withheld(Blocked::misfit(&marks), reading);
+            return Err(Error::Blocked(Box::new(blocked)));
         }
         Ok((value, marks))
     }
@@ -558,7 +572,10 @@ impl Watch {
                 message: message.into_owned(),
                 data,
             }),
-            _ => Err(Error::Blocked(Box::new(Blocked::whole("integrity")))),
+            _ => {
+                let blocked = self.withheld(Blocked::whole("integrity"), reading);
+                Err(Error::Blocked(Box::new(blocked)))
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::{
-    call::LogLevel,
+    call::{LogLevel, State},
     findings::{Action, Findings},
     json::Limits,
     sanitize::{
@@ -152,6 +152,25 @@ fn an_error_is_read_as_one_and_what_came_before_it_too() {
     let came = clean.data.as_ref().unwrap().bytes().as_ptr();
     let went = watch().failed(clean, None).unwrap();
     assert_eq!(went.data.unwrap().bytes().as_ptr(), came);
+}
+
+/// SECURITY 8: a record that says `blocked` says why.
+#[test]
+fn a_question_that_would_change_is_withheld_and_that_is_a_finding() {
+    let watch = watch();
+    let requests = r#"{"k":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"falcon-123456":{"type":"string"}}}}}}"#;
+    let asked = InputRequired {
+        requests: json(requests.to_owned()),
+        state: State::Upstream(None),
+        hold: None,
+    };
+    let Err(Error::Blocked(blocked)) = watch.outcome(Outcome::InputRequired(asked), None) else {
+        panic!("it goes on");
+    };
+    assert_eq!(blocked.kind, "requested_schema");
+    let last = watch.sanitizer.findings().recent().pop().unwrap();
+    let told = (last.kind, last.action, last.call);
+    assert_eq!(told, ("requested_schema", Action::Block, Some(watch.call)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use usher::{
+    findings::Action,
     json::{Json, Limits},
     schema::Schema,
 };
@@ -115,6 +116,8 @@ pairings! {
                         let text = answer.text();
                         let said = "; without that it would not fit the tool's output schema";
                         assert!(text.contains(said) && !text.contains("(integrity)"), "{text}");
+                        let last = gateway.app.findings().recent().pop().unwrap();
+                        assert_eq!((&*last.rule, last.action), ("output_schema", Action::Block), "{last:?}");
                         "blocked"
                     }
                     Some(other) => panic!("{name} {given}: {other}"),
