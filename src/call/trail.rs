@@ -77,7 +77,7 @@ struct Kept {
     facts: Mutex<Facts>,
     /// The trail that this one renews: that of the request, by which the gateway ends whatever runs for it.
     renews: Option<Arc<Self>>,
-    /// Why the gateway ended the request, where it did so before its outcome; of one that renews another, that one knows.
+    /// Why the gateway ended it, where it did so before its outcome; of one that renews another, that one knows what ended both.
     cut: AtomicU8,
     /// Whether its client ended it, where that is its end.
     finished: AtomicBool,
@@ -119,10 +119,23 @@ pub enum Cut {
     Expired,
     /// That proof was withdrawn.
     Revoked,
+    /// Something of ours panicked in it (SECURITY REL-1).
+    Panicked,
+    /// What it was for can wait no longer.
+    Late,
+    /// It listened by rights that its caller has no longer just so: another goes on by those of now.
+    Renewed,
 }
 
 impl Cut {
-    const ALL: [Self; 3] = [Self::Stopping, Self::Expired, Self::Revoked];
+    const ALL: [Self; 6] = [
+        Self::Stopping,
+        Self::Expired,
+        Self::Revoked,
+        Self::Panicked,
+        Self::Late,
+        Self::Renewed,
+    ];
 
     /// One that stands for it; zero for none.
     const fn number(why: Option<Self>) -> u8 {
@@ -136,12 +149,15 @@ impl Cut {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// The reason word, which the client hears too.
+    /// The reason word, which a client that is told of the end hears too.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Stopping => "shutting_down",
             Self::Expired => "token_expired",
             Self::Revoked => "credential_revoked",
+            Self::Panicked => "internal_error",
+            Self::Late => "deadline_exceeded",
+            Self::Renewed => "rights_changed",
         }
     }
 }
@@ -280,10 +296,18 @@ impl Trail {
         }
     }
 
-    /// Why the gateway ended the request, where it did.
+    /// Notes that the gateway ends this call, whatever becomes of the request that it runs for.
+    pub fn cut_alone(&self, why: Cut) {
+        if let Some(kept) = &self.0 {
+            kept.cut.store(Cut::number(Some(why)), Relaxed);
+        }
+    }
+
+    /// Why the gateway ended the call, or the request that it runs for, where it did.
     pub fn is_cut(&self) -> Option<Cut> {
         let kept = self.0.as_ref()?;
-        Cut::of(kept.of_request().cut.load(Relaxed))
+        let why = |kept: &Kept| Cut::of(kept.cut.load(Relaxed));
+        why(kept).or_else(|| why(kept.of_request()))
     }
 
     /// Notes that its client wants no more of what goes on until somebody ends it: it is not given up by that, it is over.
@@ -363,6 +387,17 @@ mod tests {
         }
         renewed.cut(None);
         assert_eq!(trail.is_cut(), None);
+    }
+
+    #[test]
+    fn what_is_ended_alone_is_no_end_of_what_it_ran_for() {
+        let trail = Trail::of(Origin::default());
+        let (one, two) = (trail.renewed(), trail.renewed());
+        one.cut_alone(Cut::Late);
+        trail.cut(Some(Cut::Stopping));
+        assert_eq!(one.is_cut(), Some(Cut::Late));
+        assert_eq!(two.is_cut(), Some(Cut::Stopping));
+        assert_eq!(trail.is_cut(), Some(Cut::Stopping));
     }
 
     #[test]

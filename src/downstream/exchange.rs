@@ -323,6 +323,8 @@ impl Running {
             }
             Ok(step) => step,
             Err(_) => {
+                // What panicked is dropped by whoever gets this.
+                self.exchange.trail.cut(Some(Cut::Panicked));
                 metrics::panicked();
                 tracing::error!("ref" = %self.exchange.call, "a call panicked; it was answered with an internal error");
                 Poll::Ready(Err(Ended::With(Err(Error::Panicked))))

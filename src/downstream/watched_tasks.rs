@@ -16,7 +16,10 @@ use futures_util::{
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{
-    call::{Call, CallId, Change, Event, Filter, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    call::{
+        Call, CallId, Change, Cut, Event, Filter, Op, Outcome, Reply, ReplyStream, Step, TaskOp,
+        Trail,
+    },
     json::{Json, Node},
     protocol::{codes, meta},
     stack::{Error, McpService},
@@ -124,8 +127,7 @@ impl Watch {
     async fn begin(&mut self, handles: &[Arc<str>]) -> Vec<Arc<str>> {
         let deadline = Instant::now() + PATIENCE;
         let handles = handles.iter().take(MOST);
-        let looks =
-            handles.map(|handle| timeout_at(deadline, self.looker.clone().look(handle.clone())));
+        let looks = handles.map(|handle| self.looker.clone().look_by(deadline, handle.clone()));
         let mut there = Vec::new();
         for (handle, look) in join_all(looks).await.into_iter().flatten() {
             let Look::State(state) = look else { continue };
@@ -175,7 +177,8 @@ impl Watch {
     fn look(&mut self) {
         let next = self.tasks.iter().min_by_key(|task| task.due);
         if let Some(task) = next {
-            let look = self.looker.clone().look(task.handle.clone());
+            let trail = self.looker.listen.trail.renewed();
+            let look = self.looker.clone().look(task.handle.clone(), trail);
             self.looking = Some(Box::pin(look));
         }
     }
@@ -235,7 +238,19 @@ impl Task {
 }
 
 impl Looker {
-    async fn look(self, handle: Arc<str>) -> (Arc<str>, Look) {
+    /// Looks, for as long as the acknowledgement can wait for it. That is no fault of whoever listens.
+    async fn look_by(self, deadline: Instant, handle: Arc<str>) -> Option<(Arc<str>, Look)> {
+        let trail = self.listen.trail.renewed();
+        let look = self.look(handle, trail.clone());
+        tokio::pin!(look);
+        let looked = timeout_at(deadline, &mut look).await.ok();
+        if looked.is_none() {
+            trail.cut_alone(Cut::Late);
+        }
+        looked
+    }
+
+    async fn look(self, handle: Arc<str>, trail: Trail) -> (Arc<str>, Look) {
         let call = Call {
             id: CallId::new(),
             op: Op::Task(TaskOp::Get, handle.clone()),
@@ -244,6 +259,7 @@ impl Looker {
             wants_progress: false,
             mirrored: None,
             deadline: Instant::now() + LOOK,
+            trail,
             ..*self.listen
         };
         let outcome = match self.service.call(Box::new(call)).await {

@@ -1,6 +1,11 @@
 //! What is taken and refused on a connection, and that what panics is answered.
 
-use std::{future, time::Duration};
+use std::{
+    future,
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
 
 use futures_util::stream;
 use tokio::{
@@ -12,7 +17,7 @@ use tower::service_fn;
 use super::*;
 use crate::{
     audit::journal::Journal,
-    call::{Call, Event, LogLevel, Op, Reply, ReplyStream, Step},
+    call::{Call, Cut, Event, LogLevel, Op, Reply, ReplyStream, Step, Trail},
     downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, stdio},
     json::{Json, Limits},
     metrics::{Bound, seen},
@@ -176,6 +181,35 @@ async fn rel_1_a_call_that_panics_is_answered_once_and_its_id_is_free_again() {
             .unwrap();
         assert_eq!(lines.recv().await, None, "{when}");
     }
+}
+
+// SECURITY REL-1, 8
+#[tokio::test]
+async fn rel_1_the_trail_of_a_call_that_panicked_says_so_when_the_call_is_dropped() {
+    /// Watches a call as its record does.
+    struct Watch(Trail, Arc<Mutex<Vec<Option<Cut>>>>);
+    impl Drop for Watch {
+        fn drop(&mut self) {
+            self.1.lock().unwrap().push(self.0.is_cut());
+        }
+    }
+    let told = Arc::<Mutex<Vec<_>>>::default();
+    let noted = told.clone();
+    let stack = service_fn(move |call: Box<Call>| {
+        let watch = Watch(call.trail.clone(), noted.clone());
+        // What is in a future stays when that panics.
+        future::poll_fn(move |_| -> Poll<Result<Reply, Error>> {
+            assert!(!watch.0.is_read(), "as the test wants");
+            Poll::Pending
+        })
+    });
+    let mut door = door(McpService::new(|| stack.clone()));
+    door.observed = true;
+    let (channel, mut lines) = over(door, true);
+    channel.take(&channel.identity, CALL.into()).await.unwrap();
+    assert!(answer(&mut lines).await.contains("-32603"));
+    channel.finish().await;
+    assert_eq!(*told.lock().unwrap(), [Some(Cut::Panicked)]);
 }
 
 // SECURITY REL-1

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::{FutureExt as _, StreamExt};
 use http::StatusCode;
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 use tokio_util::{future::FutureExt as _, sync::CancellationToken};
 
 use super::{
@@ -20,7 +20,9 @@ use super::{
     notice::Notice,
 };
 use crate::{
-    call::{Call, CallId, Event, Filter, Op, Origin, Outcome, Reply, ReplyStream, Step, Trail},
+    call::{
+        Call, CallId, Cut, Event, Filter, Op, Origin, Outcome, Reply, ReplyStream, Step, Trail,
+    },
     downstream::problem::{self, Problem},
     json::Json,
     jsonrpc::RequestId,
@@ -60,6 +62,8 @@ impl Legacy<'_> {
                 // In a box, since there is one such task for each session, and it does this once.
                 let mut call = hearing(&session, filter.clone(), life);
                 call.unasked = true;
+                call.trail = Trail::of(Origin::default());
+                let trail = call.trail.clone();
                 match Box::pin(listen(&service, call)).await {
                     Ok(stream) => {
                         // What changed in between was not heard.
@@ -71,7 +75,7 @@ impl Legacy<'_> {
                         wait = AGAIN;
                         tokio::select! {
                             // Who has other rights now sees other lists, and has to be told by these.
-                            _ = proved.changed() => {}
+                            () = has_other_rights(&mut proved, &trail) => {}
                             meant = forward(&session, stream) => if meant {
                                 return;
                             },
@@ -130,7 +134,7 @@ impl Legacy<'_> {
                 loop {
                     tokio::select! {
                         () = unsubscribed(&token, &session, &trail) => return true,
-                        _ = proved.changed() => {}
+                        () = has_other_rights(&mut proved, &trail) => {}
                         meant = forward(&session, stream) => return meant,
                     }
                     // By other rights it is another subscription, if it is one still.
@@ -179,6 +183,13 @@ async fn unsubscribed(token: &CancellationToken, session: &Session, trail: &Trai
     if !session.ended.is_cancelled() {
         trail.finish();
     }
+}
+
+/// Waits until who listens has other rights, and says of the listen that it is over by that: another begins.
+async fn has_other_rights(proved: &mut watch::Receiver<u64>, trail: &Trail) {
+    // Whoever tells of it is the session, which is there.
+    _ = proved.changed().await;
+    trail.cut_alone(Cut::Renewed);
 }
 
 /// The call that listens for one resource.

@@ -1,6 +1,6 @@
 //! How a call ended, in the words of SECURITY 8.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, thread};
 
 use crate::{
     audit::{End, record::Ending},
@@ -93,18 +93,25 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// Without an outcome: its client went away or told it to stop, unless the gateway itself had no more time for it; or its client
-/// ended what ends by that.
+/// Without an outcome: its client went away or told it to stop, unless the gateway itself ended it, for the reason that its trail
+/// knows, or panics right now; or its client ended what ends by that.
 pub(super) fn without(trail: &Trail) -> Ending<'static> {
-    let cut = trail.is_cut();
+    let cut = if thread::panicking() {
+        Some(Cut::Panicked)
+    } else {
+        trail.is_cut()
+    };
     let outcome = match cut {
         None if trail.is_finished() => return Ending::of(End::Ok),
         None => return Ending::of(End::Cancelled),
-        Some(Cut::Stopping) => End::Unavailable,
+        Some(Cut::Stopping | Cut::Panicked) => End::Unavailable,
         Some(Cut::Expired | Cut::Revoked) => End::Denied,
+        Some(Cut::Late) => End::Timeout,
+        Some(Cut::Renewed) => End::Ok,
     };
     Ending {
         reason: cut.map(|cut| cut.reason().into()),
+        code: (cut == Some(Cut::Panicked)).then_some(codes::INTERNAL_ERROR),
         ..Ending::of(outcome)
     }
 }
@@ -184,5 +191,54 @@ const fn from_upstream(error: &UpstreamError) -> End {
         | UpstreamError::RequestTooLarge
         | UpstreamError::OutcomeUnknown
         | UpstreamError::Refused(_) => End::ProtocolError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::call::Origin;
+
+    #[test]
+    fn what_ends_without_an_outcome_says_who_ended_it_and_why() {
+        let told = |cut: Option<Cut>| {
+            let trail = Trail::of(Origin::default());
+            trail.cut(cut);
+            let ending = without(&trail);
+            (ending.outcome.word(), ending.reason, ending.code)
+        };
+        assert_eq!(told(None), ("cancelled", None, None));
+        for (cut, word, reason) in [
+            (Cut::Stopping, "unavailable", "shutting_down"),
+            (Cut::Expired, "denied", "token_expired"),
+            (Cut::Revoked, "denied", "credential_revoked"),
+            (Cut::Late, "timeout", "deadline_exceeded"),
+            (Cut::Renewed, "ok", "rights_changed"),
+        ] {
+            assert_eq!(told(Some(cut)), (word, Some(reason.into()), None));
+        }
+        let panicked = ("unavailable", Some("internal_error".into()), Some(-32603));
+        assert_eq!(told(Some(Cut::Panicked)), panicked);
+    }
+
+    /// SECURITY REL-1: what is dropped by a panic was not given up by its client.
+    #[test]
+    fn what_a_panic_drops_is_not_cancelled() {
+        struct Dropped<'a>(&'a mut Option<Ending<'static>>);
+        impl Drop for Dropped<'_> {
+            fn drop(&mut self) {
+                *self.0 = Some(without(&Trail::of(Origin::default())));
+            }
+        }
+        let mut told = None;
+        let work = catch_unwind(AssertUnwindSafe(|| {
+            let _dropped = Dropped(&mut told);
+            panic!("as the test wants");
+        }));
+        assert!(work.is_err());
+        let told = told.unwrap();
+        assert_eq!(told.reason.as_deref(), Some("internal_error"));
     }
 }
