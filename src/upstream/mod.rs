@@ -55,7 +55,7 @@ use crate::{
     },
     memory,
     metrics::{self, Bound},
-    protocol::{UpstreamId, methods::ListKind},
+    protocol::{UpstreamId, codes, methods::ListKind},
 };
 
 use bell::Bell;
@@ -356,6 +356,26 @@ impl UpstreamError {
             Self::NeedsCapabilities(_) | Self::CannotVisit(_) => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::BadAnswer(_) => "invalid_input_response",
+        }
+    }
+
+    /// The code of the gateway's own that it goes out with in every era; the newer one has another for what a client has to declare.
+    pub const fn code(&self) -> i64 {
+        match self {
+            Self::Unavailable { .. } | Self::OutcomeUnknown => codes::UPSTREAM_UNAVAILABLE,
+            Self::Timeout(_) => codes::UPSTREAM_TIMEOUT,
+            Self::Protocol(_)
+            | Self::Undeclared(_)
+            | Self::Status(_)
+            | Self::Refused(_)
+            | Self::Redirect(_) => codes::UPSTREAM_PROTOCOL,
+            // The older era has no code for either (PROTOCOL D6, D7), and after the first event it is too late for HTTP 400.
+            Self::NeedsCapabilities(_) | Self::CannotVisit(_) => codes::INTERNAL_ERROR,
+            Self::BadAnswer(_) => codes::INVALID_PARAMS,
+            Self::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
+            Self::Auth(_) | Self::Credential(_) => codes::UPSTREAM_AUTH,
+            Self::TooLarge(_) | Self::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
+            Self::Overloaded | Self::Engaged | Self::NoMemory => codes::OVERLOADED,
         }
     }
 

@@ -441,32 +441,11 @@ pub(super) const fn resource_not_found(era: Era) -> i64 {
     }
 }
 
-const fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
-    match error {
-        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => {
-            codes::UPSTREAM_UNAVAILABLE
-        }
-        UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
-        UpstreamError::BadAnswer(_) => codes::INVALID_PARAMS,
-        UpstreamError::Protocol(_)
-        | UpstreamError::Undeclared(_)
-        | UpstreamError::Status(_)
-        | UpstreamError::Redirect(_)
-        | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
-        UpstreamError::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
-        UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
-        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
-        UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => {
-            codes::OVERLOADED
-        }
-        UpstreamError::NeedsCapabilities(_) if matches!(era, Era::Modern) => {
-            codes::MISSING_CAPABILITY
-        }
-        // The older era has no code for either (PROTOCOL D6, D7).
-        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit(_) => {
-            codes::INTERNAL_ERROR
-        }
+fn upstream_code(error: &UpstreamError, era: Era) -> i64 {
+    if era == Era::Modern && matches!(error, UpstreamError::NeedsCapabilities(_)) {
+        return codes::MISSING_CAPABILITY;
     }
+    error.code()
 }
 
 /// What the client would have to declare, where that is what is missing.

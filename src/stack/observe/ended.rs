@@ -122,7 +122,8 @@ fn is_error(result: &Json) -> bool {
     told.is_some_and(|told| told.as_bool() == Some(true))
 }
 
-/// What is lost on the way has a code of ours.
+/// What is lost on the way has a code of ours, and so has every failure of an upstream, before its first event and after it: what
+/// it is recorded as does not depend on when it came.
 fn lost(code: i64, reason: Option<&str>) -> End {
     match code {
         codes::INVALID_PARAMS if reason == Some(Error::Unknown(Missing::Task).reason()) => {
@@ -130,7 +131,13 @@ fn lost(code: i64, reason: Option<&str>) -> End {
         }
         codes::INVALID_PARAMS => End::Invalid,
         codes::UPSTREAM_TIMEOUT => End::Timeout,
-        codes::UPSTREAM_UNAVAILABLE | codes::SHUTTING_DOWN => End::Unavailable,
+        codes::UPSTREAM_UNAVAILABLE | codes::UPSTREAM_AUTH | codes::SHUTTING_DOWN => {
+            End::Unavailable
+        }
+        // There is no code for it in both eras.
+        codes::INTERNAL_ERROR if reason == Some(UpstreamError::CannotVisit(NoVisit::Shared).reason()) => {
+            End::Invalid
+        }
         codes::CONTENT_BLOCKED => End::Blocked,
         codes::INPUT_REFUSED | codes::DENIED => End::Denied,
         codes::OVERLOADED => End::Shed,
@@ -142,7 +149,7 @@ fn reason(error: &RpcError) -> Option<Cow<'_, str>> {
     error.data.as_ref()?.root().member("reason")?.as_str()
 }
 
-const fn word(error: &Error) -> End {
+fn word(error: &Error) -> End {
     match error {
         Error::Unknown(_)
         | Error::Quarantined(_)
@@ -165,32 +172,11 @@ const fn word(error: &Error) -> End {
         Error::InvalidResult { .. } => End::ProtocolError,
         Error::SessionEnded => End::Cancelled,
         Error::OverLimit(_) | Error::Limited(_) => End::Shed,
-        Error::Upstream(FromUpstream { error, .. }) => from_upstream(error),
+        Error::Upstream(FromUpstream { error, .. }) => lost(error.code(), Some(error.reason())),
         Error::Deadline => End::Timeout,
         Error::ShuttingDown | Error::CutOff | Error::AuditUnavailable | Error::Panicked => {
             End::Unavailable
         }
-    }
-}
-
-const fn from_upstream(error: &UpstreamError) -> End {
-    match error {
-        UpstreamError::Unavailable { .. }
-        | UpstreamError::Auth(_)
-        | UpstreamError::Credential(_)
-        | UpstreamError::Redirect(_) => End::Unavailable,
-        UpstreamError::Timeout(_) => End::Timeout,
-        UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => End::Shed,
-        UpstreamError::NeedsCapabilities(_)
-        | UpstreamError::CannotVisit(_)
-        | UpstreamError::BadAnswer(_) => End::Invalid,
-        UpstreamError::Undeclared(_) => End::ProtocolError,
-        UpstreamError::Protocol(_)
-        | UpstreamError::Status(_)
-        | UpstreamError::TooLarge(_)
-        | UpstreamError::RequestTooLarge
-        | UpstreamError::OutcomeUnknown
-        | UpstreamError::Refused(_) => End::ProtocolError,
     }
 }
 
@@ -199,7 +185,55 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
-    use crate::call::Origin;
+    use crate::{
+        call::Origin,
+        protocol::{Revision, UpstreamId, meta},
+        upstream::{CredentialError, Deadline},
+    };
+
+    /// SECURITY 8: the same failure is the same in all records, before an upstream's first event and after it.
+    #[test]
+    fn how_a_call_ended_does_not_depend_on_when_its_upstream_failed() {
+        let needed = Json::literal(r#"{"sampling":{}}"#);
+        for (error, word) in [
+            (UpstreamError::unreached("x"), End::Unavailable),
+            (UpstreamError::Timeout(Deadline::Call), End::Timeout),
+            (UpstreamError::Protocol("x".into()), End::ProtocolError),
+            (UpstreamError::Undeclared("sampling"), End::ProtocolError),
+            (UpstreamError::Status(404), End::ProtocolError),
+            (UpstreamError::Auth(None), End::Unavailable),
+            (
+                UpstreamError::Credential(CredentialError::Lacks(Vec::new().into())),
+                End::Unavailable,
+            ),
+            (UpstreamError::Redirect(None), End::ProtocolError),
+            (UpstreamError::TooLarge(1), End::ProtocolError),
+            (UpstreamError::NoMemory, End::Shed),
+            (UpstreamError::RequestTooLarge, End::ProtocolError),
+            (UpstreamError::Overloaded, End::Shed),
+            (UpstreamError::Engaged, End::Shed),
+            (UpstreamError::NeedsCapabilities(needed), End::Invalid),
+            (UpstreamError::CannotVisit(NoVisit::Shared), End::Invalid),
+            (UpstreamError::OutcomeUnknown, End::Unavailable),
+            (UpstreamError::BadAnswer(None), End::Invalid),
+            (
+                UpstreamError::Refused(RpcError::new(1, "x")),
+                End::ProtocolError,
+            ),
+        ] {
+            let upstream = UpstreamId::parse("a").unwrap();
+            let late = Outcome::Lost(RpcError {
+                data: Some(meta::object_of(&[("reason", Json::string(error.reason()))])),
+                ..RpcError::new(error.code(), "x")
+            });
+            let early = Error::Upstream(FromUpstream { upstream, error });
+            let features = Revision::V2026_07_28.features();
+            let (early, late) = (refused(&early, features), with(&late, methods::TOOLS_CALL));
+            assert_eq!(early.outcome.word(), word.word(), "{early:?}");
+            assert_eq!(late.outcome.word(), word.word(), "{late:?}");
+            assert_eq!(early.reason, late.reason);
+        }
+    }
 
     #[test]
     fn what_ends_without_an_outcome_says_who_ended_it_and_why() {

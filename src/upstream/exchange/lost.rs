@@ -3,7 +3,7 @@
 use crate::{
     json::Json,
     jsonrpc::RpcError,
-    protocol::{UpstreamId, codes, meta},
+    protocol::{UpstreamId, meta},
     upstream::{Deadline, Reached, UpstreamError, transport::Head, words},
 };
 
@@ -21,28 +21,6 @@ pub(in crate::upstream) fn bare(head: &Head) -> UpstreamError {
 /// An error that comes after the first event: the stream's outcome, in our own range, in the words of one that comes before it
 /// and without the cause.
 pub(in crate::upstream) fn failure(upstream: &UpstreamId, error: &UpstreamError) -> RpcError {
-    let code = match error {
-        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => {
-            codes::UPSTREAM_UNAVAILABLE
-        }
-        UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
-        UpstreamError::Protocol(_)
-        | UpstreamError::Undeclared(_)
-        | UpstreamError::Status(_)
-        | UpstreamError::Refused(_)
-        | UpstreamError::Redirect(_) => codes::UPSTREAM_PROTOCOL,
-        // Their own code goes with HTTP 400, for which it is too late.
-        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit(_) => {
-            codes::INTERNAL_ERROR
-        }
-        UpstreamError::BadAnswer(_) => codes::INVALID_PARAMS,
-        UpstreamError::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
-        UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
-        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
-        UpstreamError::Overloaded | UpstreamError::Engaged | UpstreamError::NoMemory => {
-            codes::OVERLOADED
-        }
-    };
     let text = match answered_in_part(error) {
         Some(error) => words::describe(upstream, &error),
         None => words::describe(upstream, error),
@@ -50,7 +28,7 @@ pub(in crate::upstream) fn failure(upstream: &UpstreamId, error: &UpstreamError)
     let data = meta::object_of(&[("reason", Json::string(error.reason()))]);
     RpcError {
         data: Some(data),
-        ..RpcError::new(code, text)
+        ..RpcError::new(error.code(), text)
     }
 }
 
