@@ -51,6 +51,7 @@ use crate::{
 pub use dispatch::Dispatch;
 pub use error::{Error, LoginNeeded, Missing};
 pub use gate::{Gate, gate};
+pub use observe::Pause;
 pub use service::McpService;
 pub use upstreams::Upstreams;
 pub use wrap::{Wrap, wrap};
@@ -62,7 +63,7 @@ use handles::Handles;
 use limit::{RateLimit, SeatLayer};
 use login::LoginLayer;
 use mirrored::CheckMirrored;
-use observe::{DecideLayer, Observe, ScopeLayer};
+use observe::{DecideLayer, Observe, Pauses, ScopeLayer};
 use own::OwnLayer;
 use pin::Pin;
 use relabel::Relabel;
@@ -130,5 +131,5 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
         .layer(DecideLayer::new(parts)); // on record before anybody upstream hears of it
     let dispatch = Dispatch::new(parts, handles); // snapshot, hub or upstream: one match on the target
-    McpService::new(|| layers.service(dispatch.apart()))
+    McpService::new(|| layers.service(dispatch.apart())).telling(Pauses::new(parts))
 }

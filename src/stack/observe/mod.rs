@@ -1,12 +1,13 @@
 //! Observe: what happened to each call, told when it is over, to whoever wants to know.
 //!
 //! Guarantees: every call that comes to the stack is told once, with how it ended: answered, refused, or given up by its client,
-//! in the middle of a stream too (STYLE 3.16, SECURITY 8). A call that goes to an upstream has the record of its permission
-//! before ([`decide`]). Where nobody wants to know, a call costs a branch. Deliberately absent: what a record looks like,
-//! which `audit` says.
+//! in the middle of a stream too (STYLE 3.16, SECURITY 8); one whose client is asked is told of once more where it ends
+//! meanwhile ([`pause`]). A call that goes to an upstream has the record of its permission before ([`decide`]). Where nobody
+//! wants to know, a call costs a branch. Deliberately absent: what a record looks like, which `audit` says.
 
 mod decide;
 mod ended;
+mod pause;
 mod scope;
 mod telling;
 
@@ -33,7 +34,10 @@ use crate::{
     tasks::{LaneArc, PerLaneArc, clock},
 };
 
+pub use pause::Pause;
+
 pub(super) use decide::DecideLayer;
+pub(super) use pause::Pauses;
 pub(super) use scope::ScopeLayer;
 
 /// Tells of calls that are over.
@@ -54,12 +58,18 @@ struct Told {
 impl Observe {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
-            told: PerLaneArc::from(Told {
-                auditor: parts.auditor.clone(),
-                feed: parts.feed.clone(),
-                scrub: Scrubber::of(&parts.sanitizer),
-            }),
+            told: PerLaneArc::from(Told::of(parts)),
             spans: parts.spans.clone(),
+        }
+    }
+}
+
+impl Told {
+    fn of(parts: &Parts) -> Self {
+        Self {
+            auditor: parts.auditor.clone(),
+            feed: parts.feed.clone(),
+            scrub: Scrubber::of(&parts.sanitizer),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! What is recorded of what calls ask for beside arguments, and of what users answer (SECURITY 8, PROTOCOL F20).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{recording_by, records};
-use crate::harness::{Heard, Pairing, Play, Revision, Upstream, member, text_result, tool};
+use super::{recording, recording_by, records};
+use crate::harness::{
+    Heard, Pairing, Play, Revision, Upstream, eventually, member, text_result, tool,
+};
 
 pairings! {
     async fn what_is_to_be_completed_is_told_as_arguments_are(pair: Pairing) {
@@ -108,4 +110,62 @@ async fn what_a_user_answers_in_a_session_is_told_by_its_size_and_digest_alone()
     gateway.app.clone().shutdown().await;
     let told = records(directory.path(), "tools/call");
     answered(&told, &format!(r#"{{"who":{ANSWER}}}"#));
+}
+
+/// SECURITY 8: what a client is told refers to a record.
+#[tokio::test]
+async fn a_call_that_ends_while_its_client_is_asked_has_a_record_of_that_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]).on(
+        "tools/call",
+        |heard: &Heard| {
+            let many = heard.value()["arguments"]["questions"].as_u64().unwrap();
+            let asks = (0..many).map(|n| format!(r#""{n}":{{"method":"roots/list"}}"#));
+            let asks = asks.collect::<Vec<_>>().join(",");
+            Play::Result(format!(
+                r#"{{"resultType":"input_required","inputRequests":{{{asks}}},"requestState":"s"}}"#
+            ))
+        },
+    );
+    let gateway = recording(directory.path(), &notes).setting("bounds: { resume: { inputs: 64 } }");
+    let gateway = gateway.start().await;
+    let client = gateway
+        .client_able(Revision::V2025_11_25, r#"{"roots":{}}"#)
+        .await;
+    let call = client.call("notes_t", r#"{"questions":64}"#);
+    let mut asked = call.id("71").begin().await;
+    asked.hear().await;
+    // No more can be asked: that is an end of its own.
+    let refused = client.call("notes_t", r#"{"questions":1}"#).await;
+    assert_eq!(refused.tool_error(), "input_refused");
+    let reference = refused.value()["_meta"]["dev.usher/ref"].clone();
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":71}}"#;
+    client.post(cancelled, &[]).await;
+    let told = eventually("it is recorded", async || {
+        let told = records(directory.path(), "tools/call");
+        (told.len() == 6).then_some(told)
+    });
+    let told = told.await;
+    gateway.app.clone().shutdown().await;
+    assert_eq!(records(directory.path(), "tools/call").len(), 6);
+    let of = |call: &Value| {
+        let of = told.iter().filter(|record| record["call"] == *call);
+        of.map(|record| (record["stage"].clone(), record["outcome"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let ends = |outcome: &str| {
+        [
+            (json!("decision"), Value::Null),
+            (json!("outcome"), json!("input_required")),
+            (json!("both"), json!(outcome)),
+        ]
+    };
+    assert_eq!(of(&reference), ends("denied"));
+    assert_eq!(of(&told[0]["call"]), ends("cancelled"));
+    let last = told.iter().rfind(|record| record["call"] == reference);
+    let last = last.unwrap();
+    assert_eq!(last["reason"], "input_refused");
+    assert_eq!(last["target"]["upstream"], "notes");
+    assert_eq!(last["request"], told[2]["request"]);
 }

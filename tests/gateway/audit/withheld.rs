@@ -135,7 +135,7 @@ pairings! {
             for _ in 0..=KEPT {
                 noted.get().unwrap().note(of_others(), None);
             }
-            let text = vec![SECRET; 100].join(" ");
+            let text = [SECRET; 100].join(" ");
             Play::Result(format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
         });
         let gateway = recording_by(directory.path(), "", &notes);

@@ -4,7 +4,7 @@
 //! them, through the whole stack, until it ends; what its server tells meanwhile is told as it comes. Guarantees: an answer that
 //! was refused, or did not come within `DoorBounds::patience`, is never taken for consent; the call's deadline counts machines'
 //! time only; a call that is given up between two rounds is not left waiting upstream; one that ends while its client is asked ends at once, and a question that is taken back is taken back
-//! from the client (PROTOCOL A4).
+//! from the client (PROTOCOL A4), and that end is on record as any other is (SECURITY 8).
 
 mod round;
 #[cfg(test)]
@@ -29,7 +29,7 @@ use crate::{
     json::{Json, Node},
     jsonrpc::encode,
     protocol::{meta, methods},
-    stack::Error,
+    stack::{Error, Pause},
     tasks::LaneArc,
 };
 
@@ -121,6 +121,7 @@ impl Converse {
                 session: self.session,
                 call,
                 patience: self.patience,
+                pause: None,
                 aside: None,
                 idle: 0,
             },
@@ -147,6 +148,8 @@ struct Unrolled {
     backing: LaneArc<Backing>,
     session: Arc<Session>,
     call: Call,
+    /// Tells how the call ended, where it does while the client is asked.
+    pause: Option<Pause>,
     /// What happens while the client is asked, where the call is held open.
     aside: Option<Aside>,
     /// Rounds that brought nothing but state.
@@ -202,6 +205,9 @@ impl Talking {
                             }
                         }
                         Next::Call(call) => {
+                            if let Some(pause) = self.unrolled.pause.take() {
+                                pause.go_on();
+                            }
                             let call = self.unrolled.backing.service.call(Box::new(call.clone()));
                             self.phase = Phase::Calling(call);
                         }
@@ -216,7 +222,13 @@ impl Talking {
                             Next::Take(Err(error)) => return Turn::End(Err(error)),
                             Next::Wait(_) | Next::Call(_) | Next::End => {}
                         },
-                        Next::End => return Turn::End(Err(Error::InputRefused)),
+                        Next::End => {
+                            let error = Error::InputRefused;
+                            if let Some(pause) = self.unrolled.pause.take() {
+                                pause.end(&error);
+                            }
+                            return Turn::End(Err(error));
+                        }
                     }
                 }
                 // What came while the client was asked came first, also what came at the very end. But the call is what brings
@@ -254,6 +266,7 @@ impl Unrolled {
             state,
             hold,
         } = required;
+        self.pause = self.backing.service.pause(&self.call);
         self.aside = hold.as_ref().and_then(Hold::events);
         let mut round = Round {
             open: FuturesUnordered::new(),
