@@ -154,3 +154,69 @@ fn some(words: &[String], between: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        Names, STEPS, Verdict,
+        tests::{json, schema, told},
+    };
+
+    #[test]
+    fn a_path_is_short_and_holds_no_control_characters() {
+        let of = r#"{"additionalProperties":{"type":"string"}}"#;
+        let key = "x".repeat(300);
+        let long = told(of, &format!("{{\"{key}\":1}}"));
+        assert!(long[0].chars().count() < 230, "{}", long[0]);
+        assert_eq!(
+            told(of, r#"{"a\u001b/~":1}"#),
+            ["/a\u{FFFD}~1~0 must be a string"]
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_not_told_in_part() {
+        let of = r#"{"additionalProperties":{"additionalProperties":{"type":"string"}}}"#;
+        let key = "x".repeat(190);
+        let told = told(of, &format!(r#"{{"{key}":{{"secretsecret":1}}}}"#));
+        assert_eq!(told, [format!("/{key}/… must be a string")]);
+    }
+
+    #[test]
+    fn of_what_another_wrote_no_name_is_told_that_the_schema_does_not_have() {
+        let of = r#"{"type":"object","properties":{"size":{"additionalProperties":{"type":"string"},"properties":{"cm":{"type":"integer"}}},
+            "deep":{"patternProperties":{"s":{"type":"null"}},"required":["secret1"]},
+            "rest":{"properties":{"a":true},"unevaluatedProperties":false}},"additionalProperties":false}"#;
+        for (value, want) in [
+            (
+                r#"{"secret1":1}"#,
+                "/* must not be there; known are `deep`, `rest`, `size`",
+            ),
+            (
+                r#"{"secret1":1,"secret2":1}"#,
+                "/* must not be there; known are `deep`, `rest`, `size`",
+            ),
+            (r#"{"size":{"secret1":1}}"#, "/size/* must be a string"),
+            (
+                r#"{"size":{"cm":"secret1"}}"#,
+                "/size/cm must be an integer",
+            ),
+            (r#"{"deep":{"secret1":1}}"#, "/deep/secret1 must be null"),
+            (
+                r#"{"deep":{"secret1":null,"secret2":1}}"#,
+                "/deep/* must be null",
+            ),
+            (r#"{"rest":{"secret1":1}}"#, "/rest/* must not be there"),
+        ] {
+            let Verdict::Broken(told) = schema(of).check(json(value).root(), STEPS, Names::Known)
+            else {
+                panic!("{value} fits");
+            };
+            let told: Vec<_> = told
+                .iter()
+                .map(|one| format!("{} {}", one.path, one.wanted))
+                .collect();
+            assert_eq!(told, [want], "{value}");
+        }
+    }
+}
