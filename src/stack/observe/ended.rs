@@ -9,7 +9,7 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{Features, codes, methods},
     stack::{Error, Missing},
-    upstream::{FromUpstream, UpstreamError},
+    upstream::{FromUpstream, NoVisit, UpstreamError},
 };
 
 /// With an outcome, of what came by this method.
