@@ -60,7 +60,8 @@ struct Want {
     verdict: Option<bool>,
     /// It was in force, and is to be looked at again by those who relied on that.
     missed: bool,
-    watchers: HashMap<u64, (Arc<Mailbox>, usize)>,
+    /// By listener, and by which of what it watches this is: two spellings of one resource are two of those.
+    watchers: HashMap<(u64, usize), Arc<Mailbox>>,
 }
 
 /// A URI that is wanted. One that is given up and wanted again has another stamp.
@@ -165,8 +166,8 @@ impl Desk {
         self.settled.send_modify(|count| *count += 1);
     }
 
-    /// A resource is not as it was: whoever watches it, or something that it lies below, is told once. False when that is
-    /// nobody.
+    /// A resource is not as it was: whoever watches it, or something that it lies below, is told once for each spelling by which it
+    /// watches that. False when that is nobody.
     pub fn updated(&self, uri: &str) -> bool {
         if uri.len() > URI_BYTES {
             return false;
@@ -174,7 +175,7 @@ impl Desk {
         let ledger = held(&self.ledger);
         let mut told = HashSet::new();
         if let Some(want) = ledger.wants.get(uri) {
-            for (listener, (mailbox, number)) in &want.watchers {
+            for ((listener, number), mailbox) in &want.watchers {
                 told.insert(*listener);
                 mailbox.resource(*number, None);
             }
@@ -185,10 +186,11 @@ impl Desk {
                 continue;
             };
             let uri = shared.get_or_insert_with(|| Arc::from(uri));
-            for (listener, (mailbox, number)) in &want.watchers {
-                if told.insert(*listener) {
-                    mailbox.resource(*number, Some(uri));
-                }
+            let nearer = |watcher: &(u64, usize)| told.contains(&watcher.0);
+            let next: Vec<_> = want.watchers.iter().filter(|(it, _)| !nearer(it)).collect();
+            for ((listener, number), mailbox) in next {
+                told.insert(*listener);
+                mailbox.resource(*number, Some(uri));
             }
         }
         !told.is_empty()
@@ -197,7 +199,7 @@ impl Desk {
 
 impl Want {
     fn tell(&self) {
-        for (mailbox, number) in self.watchers.values() {
+        for ((_, number), mailbox) in &self.watchers {
             mailbox.resource(*number, None);
         }
     }
@@ -214,9 +216,9 @@ impl Desk {
         mailbox: &Arc<Mailbox>,
     ) -> bool {
         let mut ledger = held(&self.ledger);
-        let watcher = (Arc::clone(mailbox), number);
+        let (watcher, mailbox) = ((listener, number), Arc::clone(mailbox));
         if let Some(want) = ledger.wants.get_mut(uri) {
-            want.watchers.insert(listener, watcher);
+            want.watchers.insert(watcher, mailbox);
             return true;
         }
         if ledger.wants.len() >= WANTED {
@@ -227,7 +229,7 @@ impl Desk {
             stamp: ledger.stamps,
             verdict: None,
             missed: false,
-            watchers: HashMap::from([(listener, watcher)]),
+            watchers: HashMap::from([(watcher, mailbox)]),
         };
         ledger.wants.insert(Arc::clone(uri), want);
         drop(ledger);
@@ -236,12 +238,12 @@ impl Desk {
     }
 
     /// Somebody watches a URI no more.
-    pub(super) fn unwatch(&self, uri: &str, listener: u64) {
+    pub(super) fn unwatch(&self, uri: &str, listener: u64, number: usize) {
         let mut ledger = held(&self.ledger);
         let Some(want) = ledger.wants.get_mut(uri) else {
             return;
         };
-        want.watchers.remove(&listener);
+        want.watchers.remove(&(listener, number));
         if want.watchers.is_empty() {
             ledger.wants.remove(uri);
             drop(ledger);

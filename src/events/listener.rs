@@ -71,7 +71,7 @@ impl Listener {
 
     fn give_up(&mut self, number: usize) {
         if let Some((desk, uri)) = self.watched[number].take() {
-            desk.unwatch(&uri, self.id);
+            desk.unwatch(&uri, self.id, number);
             self.mailbox.forget(number);
         }
     }

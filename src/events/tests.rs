@@ -180,6 +180,27 @@ fn an_update_reaches_exact_watchers_and_those_of_what_it_lies_below_once_each() 
     assert!(!hub.desk(&up("v")).updated("f://d/x/a.txt"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn two_spellings_of_one_resource_are_heard_by_both_and_given_up_each_for_itself() {
+    let hub = hub();
+    let desk = hub.desk(&up("u"));
+    let mut listener = of_uris(&hub, &["f://d", "f://d"]);
+    all_in_force(&desk);
+    let far = Instant::now() + Duration::from_secs(1);
+    assert_eq!(listener.settle(far).await, [true, true]);
+    assert!(desk.updated("f://d"));
+    assert_eq!(heard(&mut listener), [exactly(0), exactly(1)]);
+    assert!(desk.updated("f://d/x"));
+    assert_eq!(
+        heard(&mut listener),
+        [below(0, "f://d/x"), below(1, "f://d/x")]
+    );
+    desk.look_again();
+    assert_eq!(heard(&mut listener), [exactly(0), exactly(1)]);
+    drop(listener);
+    assert_eq!(desk.wanted(), []);
+}
+
 #[test]
 fn too_many_updates_below_one_resource_become_one_of_the_resource() {
     let hub = hub();
