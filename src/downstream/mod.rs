@@ -515,6 +515,11 @@ fn together(inbound: &Inbound, frames: &[Frame]) -> Result<(), Problem> {
     if frames.iter().any(claims) {
         return Err(invalid("a batch of self-describing requests"));
     }
+    // Each of them alone would be refused, or told to nobody (PROTOCOL C1.7, C1.10): together they are not of the other era either.
+    let is_response = |frame: &Frame| matches!(frame, Frame::Response(_));
+    if inbound.named.is_modern() && !frames.iter().all(is_response) {
+        return Err(invalid("a batch, in the revision that the header names"));
+    }
     if frames.iter().any(is_request)
         && let Some(full) = inbound.too_full()
     {

@@ -151,3 +151,34 @@ async fn msg_9_a_header_that_names_another_prompt_or_resource_than_the_body_is_r
     }
     assert_eq!(notes.heard("resources/read").len(), 2);
 }
+
+/// PROTOCOL C1.7: what a header says of each of a batch holds of all together.
+#[tokio::test]
+async fn a_batch_under_the_header_of_the_era_without_sessions_is_not_carried_out_in_a_session() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let client = gateway.client(Revision::V2025_03_26).await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"notes_t","arguments":{}}}"#;
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#;
+    let modern = [("mcp-protocol-version", "2026-07-28")];
+    let alone = client.post(call, &modern).await;
+    assert_eq!((alone.status, alone.refusal().0), (400, -32602));
+    for batch in [
+        format!("[{call}]"),
+        format!("[{told},{call}]"),
+        format!("[{told}]"),
+    ] {
+        let answer = client.post(&batch, &modern).await;
+        assert_eq!(
+            (answer.status, answer.refusal().0),
+            (400, -32600),
+            "{batch}"
+        );
+    }
+    assert!(notes.heard("tools/call").is_empty());
+    // A revision with sessions is none that describes itself.
+    let named = [("mcp-protocol-version", "2025-03-26")];
+    let answer = client.post(&format!("[{call}]"), &named).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(notes.heard("tools/call").len(), 1);
+}
