@@ -17,6 +17,7 @@ mod named;
 mod problem;
 mod proof;
 mod read;
+mod seats;
 mod sent;
 mod stdio;
 mod two_endpoints;

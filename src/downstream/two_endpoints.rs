@@ -24,10 +24,12 @@ use super::{
     legacy::random_id,
     problem::Problem,
     proof::while_proved,
+    seats::{Seat, Seats},
 };
 use crate::{
     audit::journal::Sender,
-    call::{Identity, Principal},
+    call::Identity,
+    events::Party,
     jsonrpc::sse,
     memory::{self, Work},
     protocol::{codes, names::Scope},
@@ -47,7 +49,7 @@ const WAITING: usize = 64;
 #[derive(Default)]
 pub struct Lines {
     open: DashMap<Arc<str>, Arc<Channel>>,
-    per_principal: DashMap<Principal, usize>,
+    seats: Arc<Seats>,
 }
 
 /// Where streams are opened.
@@ -125,7 +127,7 @@ impl EventsEndpoint {
             wrap,
         );
         let gone = channel.gone.clone().cancelled_owned();
-        let Some(line) = self.lines.open(channel) else {
+        let Some(line) = self.lines.open(channel, peer) else {
             let error = RpcError::new(codes::OVERLOADED, "too many open streams");
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited");
             return turned_away(&self.door, sender, problem);
@@ -220,25 +222,14 @@ struct Line {
     lines: Arc<Lines>,
     name: Arc<str>,
     channel: Arc<Channel>,
+    _seat: Seat,
 }
 
 impl Lines {
     /// Takes in a stream; `None` when there are too many: as many as there may be sessions.
-    fn open(self: &Arc<Self>, channel: Channel) -> Option<Line> {
-        let bounds = *channel.door.sessions.bounds();
-        if self.open.len() >= bounds.total {
-            return None;
-        }
-        {
-            let mut count = self
-                .per_principal
-                .entry(channel.owner.principal().clone())
-                .or_insert(0);
-            if *count >= bounds.per_principal {
-                return None;
-            }
-            *count += 1;
-        }
+    fn open(self: &Arc<Self>, channel: Channel, peer: Peer) -> Option<Line> {
+        let party = Party::of(channel.owner.principal(), Some(peer.client));
+        let seat = self.seats.take(party, channel.door.sessions.bounds())?;
         let name: Arc<str> = random_id().into();
         let channel = Arc::new(channel);
         self.open.insert(name.clone(), channel.clone());
@@ -246,6 +237,7 @@ impl Lines {
             lines: self.clone(),
             name,
             channel,
+            _seat: seat,
         })
     }
 
@@ -258,13 +250,6 @@ impl Lines {
 impl Drop for Line {
     fn drop(&mut self) {
         self.lines.open.remove(&self.name);
-        let principal = self.channel.owner.principal();
-        if let Some(mut count) = self.lines.per_principal.get_mut(principal) {
-            *count = count.saturating_sub(1);
-        }
-        self.lines
-            .per_principal
-            .remove_if(principal, |_, count| *count == 0);
         self.channel.end();
     }
 }

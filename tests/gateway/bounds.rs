@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -12,8 +13,8 @@ use tokio::{
 };
 
 use crate::harness::{
-    Client, Gateway, Heard, PATIENCE, Pairing, Play, Revision, Served, Upstream, parse, reached,
-    resource, text_result, tool, within,
+    Client, EventStream, Gateway, Heard, PATIENCE, Pairing, Play, Revision, Served, Upstream,
+    parse, reached, resource, text_result, tool, within,
 };
 
 /// How many values a message has.
@@ -320,6 +321,32 @@ async fn a_listen_names_as_many_resources_as_was_set_and_no_more() {
         }
     }
     assert!(reached("subscriptions.addresses") > before);
+}
+
+/// SECURITY 6: sessions of one caller and of all, and as many streams of 2024-11-05.
+#[tokio::test]
+async fn as_many_streams_of_2024_11_05_are_open_as_was_set_and_no_more() {
+    for (bounds, bound) in [
+        ("per_principal: 2, total: 9", "sessions.per_principal"),
+        ("per_principal: 9, total: 2", "sessions.total"),
+    ] {
+        let notes = Upstream::http(Revision::V2026_07_28);
+        let gateway = Gateway::of()
+            .setting("listen: { legacy_sse: true }")
+            .setting(&format!("bounds: {{ sessions: {{ {bounds} }} }}"))
+            .upstream("notes", &notes)
+            .start()
+            .await;
+        let headers = [("accept", "text/event-stream")];
+        let open =
+            async || EventStream::open(gateway.address, Method::GET, "/sse", &headers, "").await;
+        let before = reached(bound);
+        let held = [open().await, open().await];
+        assert!(held.iter().all(|stream| stream.status == 200));
+        assert_eq!(open().await.status, 429);
+        assert!(reached(bound) > before, "{bound}");
+        drop(held);
+    }
 }
 
 #[tokio::test]

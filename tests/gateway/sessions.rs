@@ -10,8 +10,8 @@ use http_body_util::BodyExt as _;
 use usher::tasks::Tasks;
 
 use crate::harness::{
-    Gate, Gateway, Heard, PATIENCE, Play, Revision, Upstream, call_result, exchange, open, parse,
-    tool, within,
+    Client, EventStream, Gate, Gateway, Heard, PATIENCE, Play, Revision, Upstream, call_result,
+    exchange, open, parse, tool, within,
 };
 
 async fn scene() -> (Upstream, Gateway) {
@@ -315,6 +315,48 @@ async fn more_sessions_than_allowed_are_refused_until_one_ends() {
     assert_eq!(refused.headers["retry-after"], "1");
     assert_eq!(first.other(Method::DELETE).await.status, 204);
     gateway.client(Revision::V2025_11_25).await;
+}
+
+/// SECURITY 6: whoever has no name takes the sessions of its own address, not those of everybody.
+#[tokio::test]
+async fn one_address_without_a_name_leaves_sessions_for_the_others() {
+    let notes = Upstream::http(Revision::V2026_07_28);
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .setting("listen: { trusted_proxies: [127.0.0.1], legacy_sse: true }")
+        .setting("bounds: { sessions: { total: 9, per_principal: 2 } }")
+        .start()
+        .await;
+    let from = async |place: &str| {
+        let told = [("x-forwarded-for", place.to_owned())];
+        let revision = Revision::V2025_11_25;
+        Client::connect_with(gateway.address, "/mcp", revision, "{}", &told).await
+    };
+    let first = from("203.0.113.9").await.unwrap();
+    from("203.0.113.9").await.unwrap();
+    let refused = from("203.0.113.9").await.err().unwrap().0;
+    assert_eq!(
+        (refused.status, refused.refusal().1),
+        (429, "rate_limited".to_owned())
+    );
+    from("203.0.113.10").await.unwrap();
+    assert_eq!(first.other(Method::DELETE).await.status, 204);
+    from("203.0.113.9").await.unwrap();
+    // So are the streams of 2024-11-05 counted.
+    let line = async |place: &str| {
+        let headers = [("accept", "text/event-stream"), ("x-forwarded-for", place)];
+        EventStream::open(gateway.address, Method::GET, "/sse", &headers, "").await
+    };
+    let mut open = Vec::new();
+    for (place, status) in [
+        ("203.0.113.9", 200),
+        ("203.0.113.9", 200),
+        ("203.0.113.9", 429),
+        ("203.0.113.10", 200),
+    ] {
+        open.push(line(place).await);
+        assert_eq!(open.last().unwrap().status, status, "{place}");
+    }
 }
 
 #[tokio::test]

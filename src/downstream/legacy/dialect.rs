@@ -241,7 +241,7 @@ impl<'a> Legacy<'a> {
             return invalid("`params.capabilities` is over 64 KiB");
         }
         let opened = self.door.sessions.open(
-            inbound.identity.clone(),
+            (inbound.identity.clone(), inbound.address),
             inbound.scope.clone(),
             revision,
             asks::deliverable(revision, capabilities),

@@ -1,6 +1,7 @@
 //! Sessions of the handshake era: unguessable, bounded, bound to one principal and one endpoint (SECURITY STATE-6).
 
 use std::{
+    net::IpAddr,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -12,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Session, SessionSeen, outbox};
 use crate::{
-    call::{Affinity, Caller, Identity, Principal},
-    metrics::{self, Bound},
+    call::{Affinity, Caller, Identity},
+    downstream::seats::{Seat, Seats},
+    events::Party,
+    metrics,
     protocol::{ClientCapabilities, Revision, names::Scope},
     tasks::Tasks,
 };
@@ -21,7 +24,8 @@ use crate::{
 /// Bounds of legacy sessions (SECURITY 6).
 #[derive(Debug, Clone, Copy)]
 pub struct SessionBounds {
-    /// Sessions of one principal: default 1,024.
+    /// Sessions of one principal; of whoever has no name, of one address elsewhere, and of all on this machine together. Default
+    /// 1,024.
     pub per_principal: usize,
     /// Sessions in this process: default 50,000.
     pub total: usize,
@@ -60,9 +64,16 @@ pub(in crate::downstream) struct Refused;
 #[derive(Debug)]
 pub struct Sessions {
     bounds: SessionBounds,
-    live: DashMap<Arc<str>, Arc<Session>, DefaultHashBuilder>,
-    per_principal: DashMap<Principal, usize>,
+    live: DashMap<Arc<str>, Live, DefaultHashBuilder>,
+    seats: Arc<Seats>,
     outboxes: Arc<outbox::Shared>,
+}
+
+/// An open session, which takes a seat.
+#[derive(Debug)]
+struct Live {
+    session: Arc<Session>,
+    _seat: Seat,
 }
 
 /// Into how many parts the table of sessions is divided, each with a lock that whoever looks at it changes: so many that calls of
@@ -75,7 +86,7 @@ impl Sessions {
         let sessions = Arc::new(Self {
             bounds,
             live: DashMap::with_hasher_and_shard_amount(DefaultHashBuilder::default(), SHARDS),
-            per_principal: DashMap::new(),
+            seats: Arc::default(),
             outboxes: Arc::new(outbox::Shared::keeping(bounds.waiting)),
         });
         let swept = Arc::downgrade(&sessions);
@@ -127,28 +138,18 @@ impl Sessions {
         &self.bounds
     }
 
-    /// Opens one. A `piped` one is its connection's: it has no age.
+    /// Opens one for whoever comes from there. A `piped` one is its connection's: it has no age.
     pub(in crate::downstream) fn open(
         &self,
-        identity: Arc<Identity>,
+        (identity, address): (Arc<Identity>, Option<IpAddr>),
         scope: Scope,
         revision: Revision,
         capabilities: ClientCapabilities,
         piped: bool,
     ) -> Result<Arc<Session>, Refused> {
-        if self.live.len() >= self.bounds.total {
-            metrics::reached(Bound::SessionsProcess);
-            return Err(Refused);
-        }
         let principal = identity.principal.clone();
-        {
-            let mut count = self.per_principal.entry(principal.clone()).or_insert(0);
-            if *count >= self.bounds.per_principal {
-                metrics::reached(Bound::SessionsPrincipal);
-                return Err(Refused);
-            }
-            *count += 1;
-        }
+        let party = Party::of(&principal, address);
+        let seat = self.seats.take(party, &self.bounds).ok_or(Refused)?;
         let id: Arc<str> = random_id().into();
         let ended = CancellationToken::new();
         let affinity = Affinity {
@@ -172,7 +173,11 @@ impl Sessions {
             self.outboxes.clone(),
             piped,
         ));
-        self.live.insert(id, session.clone());
+        let live = Live {
+            session: session.clone(),
+            _seat: seat,
+        };
+        self.live.insert(id, live);
         Ok(session)
     }
 
@@ -183,7 +188,7 @@ impl Sessions {
         identity: &Arc<Identity>,
         scope: &Scope,
     ) -> Option<Arc<Session>> {
-        let session = self.live.get(id).map(|entry| entry.value().clone())?;
+        let session = self.live.get(id).map(|live| live.session.clone())?;
         if !session.owner.is(identity, scope) {
             return None;
         }
@@ -194,28 +199,23 @@ impl Sessions {
 
     /// The session with this id, for the connection that it belongs to: whoever looks does not use it, and proves nothing.
     pub(in crate::downstream) fn peek(&self, id: &str) -> Option<Arc<Session>> {
-        self.live.get(id).map(|entry| entry.value().clone())
+        self.live.get(id).map(|live| live.session.clone())
     }
 
     /// Ends one: its streams, its running requests and the upstream sessions opened for it end too.
     pub(in crate::downstream) fn end(&self, session: &Session) {
-        if self.live.remove(&session.id).is_none() {
+        // It keeps its seat until it has ended.
+        let Some(_live) = self.live.remove(&session.id) else {
             return;
-        }
+        };
         session.end();
         metrics::calls::session_served(session.revision, session.age());
-        let principal = session.owner.principal();
-        if let Some(mut count) = self.per_principal.get_mut(principal) {
-            *count = count.saturating_sub(1);
-        }
-        self.per_principal
-            .remove_if(principal, |_, count| *count == 0);
     }
 
     /// Every session. No lock of the table is held afterwards.
     fn all(&self) -> Vec<Arc<Session>> {
         let entries = self.live.iter();
-        entries.map(|entry| entry.value().clone()).collect()
+        entries.map(|live| live.session.clone()).collect()
     }
 
     /// Ends what is over. Takes every session in turn; no lock of the table is held meanwhile.
@@ -244,11 +244,11 @@ pub(in crate::downstream) fn random_id() -> String {
 mod tests {
     use super::*;
     use crate::{
-        call::{IdentityKind, Op},
+        call::{IdentityKind, Op, Principal},
         downstream::legacy::{flights::Flights, outbox::Form},
         json::{Json, Limits},
         jsonrpc::RequestId,
-        metrics::seen,
+        metrics::{Bound, seen},
     };
 
     fn sessions(bounds: SessionBounds) -> Arc<Sessions> {
@@ -257,7 +257,7 @@ mod tests {
 
     fn open(sessions: &Sessions) -> Result<Arc<Session>, Refused> {
         sessions.open(
-            Identity::anonymous(),
+            (Identity::anonymous(), None),
             Scope::All,
             Revision::V2025_11_25,
             ClientCapabilities::NONE,
@@ -277,7 +277,7 @@ mod tests {
         sessions.end(&session);
         assert!(!find(&session.id, &Scope::All));
         assert!(session.ended.is_cancelled());
-        assert_eq!(sessions.per_principal.len(), 0);
+        assert!(sessions.seats.is_empty());
     }
 
     /// Who was proved to be this principal.
@@ -307,7 +307,7 @@ mod tests {
         let none = ClientCapabilities::NONE;
         let session = sessions
             .open(
-                alice.clone(),
+                (alice.clone(), None),
                 Scope::All,
                 Revision::V2025_11_25,
                 none,
@@ -325,7 +325,7 @@ mod tests {
         // And what streams of it there were is found through it alone.
         let other = sessions
             .open(
-                bob.clone(),
+                (bob.clone(), None),
                 Scope::All,
                 Revision::V2025_11_25,
                 ClientCapabilities::NONE,
@@ -349,7 +349,7 @@ mod tests {
         let sessions = sessions(SessionBounds::default());
         let none = ClientCapabilities::NONE;
         let session = sessions
-            .open(old, Scope::All, Revision::V2024_11_05, none, false)
+            .open((old, None), Scope::All, Revision::V2024_11_05, none, false)
             .unwrap();
         assert!(sessions.find(&session.id, &new, &Scope::All).is_some());
         tokio::time::advance(Duration::from_secs(7)).await;
@@ -382,7 +382,7 @@ mod tests {
         let roots = message.slice(message.root().member("roots").unwrap());
         let session = sessions(SessionBounds::default())
             .open(
-                Identity::anonymous(),
+                (Identity::anonymous(), None),
                 Scope::All,
                 Revision::V2025_11_25,
                 ClientCapabilities::read(roots).unwrap(),
@@ -424,7 +424,7 @@ mod tests {
         });
         let of = |who: &str| {
             sessions.open(
-                proved(who),
+                (proved(who), None),
                 Scope::All,
                 Revision::V2025_11_25,
                 ClientCapabilities::NONE,
