@@ -74,6 +74,8 @@ struct Out {
 struct State {
     /// The one legacy session of this connection, once `initialize` came.
     session: Option<Arc<str>>,
+    /// The connection is over, though a message of it may still be read: nothing begins any more that would end with it.
+    ended: bool,
     /// What can be cancelled, by the key of its id.
     running: HashMap<Bytes, CancellationToken>,
 }
@@ -270,6 +272,7 @@ impl Channel {
     pub(super) fn end(&self) {
         let (session, running) = {
             let mut state = self.state();
+            state.ended = true;
             (state.session.take(), std::mem::take(&mut state.running))
         };
         if let Some(id) = session {
@@ -289,9 +292,16 @@ impl Channel {
         }) = &answer
         {
             let id: Option<Arc<str>> = session.to_str().ok().map(Into::into);
-            let before = std::mem::replace(&mut self.state().session, id.clone());
-            if let Some(before) = before {
-                self.end_session(&before);
+            let over = {
+                let mut state = self.state();
+                if state.ended {
+                    id.clone()
+                } else {
+                    std::mem::replace(&mut state.session, id.clone())
+                }
+            };
+            if let Some(over) = over {
+                self.end_session(&over);
             }
             if let Some(id) = id {
                 self.tell_notices(&id);

@@ -17,10 +17,13 @@ use tower::service_fn;
 use super::*;
 use crate::{
     audit::journal::Journal,
-    call::{Call, Cut, Event, LogLevel, Op, Reply, ReplyStream, Step, Trail},
+    call::{
+        Call, Cut, Event, LogLevel, Op, Outcome, Reply, ReplyStream, ServerCard, Step, Trail,
+    },
     downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, stdio},
     json::{Json, Limits},
     metrics::{Bound, seen},
+    protocol::Revision,
     stack::{Error, McpService},
     tasks::{PerLaneArc, Tasks},
 };
@@ -323,6 +326,30 @@ async fn a_session_that_nobody_was_told_of_ends() {
     assert_eq!(channel.door.sessions.count(), 1);
     drop(beginning);
     assert_eq!(channel.door.sessions.count(), 0);
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_read_when_its_connection_is_over_leaves_no_session() {
+    let card = ServerCard {
+        revision: Revision::V2024_11_05,
+        capabilities: Json::empty_object(),
+        instructions: None,
+        server_info: None,
+        ttl_millis: 0,
+    };
+    let stack =
+        service_fn(move |_: Box<Call>| future::ready(Ok(Reply::Done(Outcome::Card(card.clone())))));
+    let begin = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{}}}"#;
+    for over in [false, true] {
+        let (channel, _lines) = channel(McpService::new(|| stack.clone()), false);
+        if over {
+            channel.end();
+        }
+        channel.take(&channel.identity, begin.into()).await.unwrap();
+        let open = usize::from(!over);
+        assert_eq!(channel.door.sessions.count(), open);
+        assert_eq!(usize::from(channel.state().session.is_some()), open);
+    }
 }
 
 #[tokio::test]
