@@ -115,14 +115,14 @@ pub struct Facts {
 pub enum Cut {
     /// It stops, and has waited for long enough.
     Stopping,
+    /// It took too long.
+    Late,
     /// The time of the proof that it was asked by is over.
     Expired,
     /// That proof was withdrawn.
     Revoked,
     /// Something of ours panicked in it (SECURITY REL-1).
     Panicked,
-    /// What it was for can wait no longer.
-    Late,
     /// It listened by rights that its caller has no longer just so: another goes on by those of now.
     Renewed,
 }
@@ -130,10 +130,10 @@ pub enum Cut {
 impl Cut {
     const ALL: [Self; 6] = [
         Self::Stopping,
+        Self::Late,
         Self::Expired,
         Self::Revoked,
         Self::Panicked,
-        Self::Late,
         Self::Renewed,
     ];
 

@@ -65,6 +65,12 @@ pub enum Error {
     /// The tool is for apps of its own server, and whose app asks cannot be told (PROTOCOL G16).
     #[error("the tool is for apps of its own server")]
     OnlyForApps,
+    /// A session cannot listen for changes of the resource.
+    #[error("changes of the resource are not told")]
+    NotSubscribable {
+        /// Whether it is not there for whoever asks, and not only its upstream that does not tell, or not now.
+        gone: bool,
+    },
     /// The method is for clients that declare these capabilities.
     #[error("needs client capabilities that were not declared")]
     NeedsCapabilities(Json),
@@ -161,6 +167,7 @@ impl Error {
                 | Self::NoScope
                 | Self::StateInvalid
                 | Self::NotOffered(_)
+                | Self::NotSubscribable { gone: true }
                 | Self::OnlyForApps
                 | Self::NeedsCapabilities(_)
                 | Self::InsufficientScope { .. }
@@ -180,6 +187,7 @@ impl Error {
             | Self::BadCursor
             | Self::StateInvalid
             | Self::BadAnswer { .. }
+            | Self::NotSubscribable { .. }
             | Self::OnlyForApps => codes::INVALID_PARAMS,
             Self::NoScope => codes::INVALID_REQUEST,
             Self::HeaderMismatch { .. } => codes::HEADER_MISMATCH,
@@ -222,6 +230,7 @@ impl Error {
             Self::InvalidArguments(_) => "invalid_arguments",
             Self::InvalidResult { .. } => "invalid_result",
             Self::NotOffered(_) => "method_not_offered",
+            Self::NotSubscribable { .. } => "not_subscribable",
             Self::OnlyForApps => "only_for_apps",
             Self::NeedsCapabilities(_) => "capability_missing",
             Self::InsufficientScope { .. } => "insufficient_scope",

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::{FutureExt as _, StreamExt};
 use http::StatusCode;
-use tokio::{sync::watch, time::timeout};
+use tokio::sync::watch;
 use tokio_util::{future::FutureExt as _, sync::CancellationToken};
 
 use super::{
@@ -122,10 +122,7 @@ impl Legacy<'_> {
         (call.address, call.trail) = (address, trail.clone());
         let number = call.id;
         let opened = confirmed(&self.door.backing.service, call, &uri).await;
-        let Some(stream) = opened.map_err(|error| refused(&error, number))? else {
-            let text = "this resource cannot be subscribed to";
-            return Err(in_band(codes::INVALID_PARAMS, text, "not_subscribable").about(number));
-        };
+        let stream = opened.map_err(|error| refused(&error, number))?;
         let token = session.subscribed(uri.clone(), most)?;
         let (service, session) = (self.door.backing.service.clone(), session.clone());
         self.door.backing.tasks.spawn(async move {
@@ -145,8 +142,7 @@ impl Legacy<'_> {
                     again.trail = Trail::of(Origin::default());
                     trail = again.trail.clone();
                     match confirmed(&service, again, &uri).await {
-                        Ok(Some(again)) => stream = again,
-                        Ok(None) => return true,
+                        Ok(again) => stream = again,
                         Err(error) => return error.is_gone(),
                     }
                     // What changed in between was not heard.
@@ -206,20 +202,28 @@ async fn confirmed(
     service: &McpService,
     call: Box<Call>,
     uri: &Arc<str>,
-) -> Result<Option<ReplyStream>, Error> {
+) -> Result<ReplyStream, Error> {
+    let trail = call.trail.clone();
     let opening = async {
         let mut stream = listen(service, call).await?;
         Ok::<_, Error>((stream.next().await, stream))
     };
-    let opened = timeout(PATIENCE, opening)
-        .await
-        .unwrap_or(Err(Error::Deadline));
-    let (first, stream) = opened?;
-    let confirmed = matches!(
-        &first,
-        Some(Step::Event(Event::Acknowledged(filter))) if filter.subscriptions.contains(uri)
-    );
-    Ok(confirmed.then_some(stream))
+    // It is said of the listen before that is dropped, which else looks like one that its client gave up.
+    let late = async {
+        tokio::time::sleep(PATIENCE).await;
+        trail.cut(Some(Cut::Late));
+    };
+    let (first, stream) = tokio::select! {
+        biased;
+        opened = opening => opened?,
+        () = late => return Err(Error::Deadline),
+    };
+    match first {
+        Some(Step::Event(Event::Acknowledged(filter))) if filter.subscriptions.contains(uri) => {
+            Ok(stream)
+        }
+        _ => Err(Error::NotSubscribable { gone: false }),
+    }
 }
 
 /// One listen of the session's.

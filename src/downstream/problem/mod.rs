@@ -303,6 +303,12 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::METHOD_NOT_FOUND,
             "this endpoint does not offer the method".to_owned(),
         ),
+        // In the same words, whatever it is: what is hidden is not told from what its server does not tell of.
+        Error::NotSubscribable { .. } => (
+            StatusCode::OK,
+            codes::INVALID_PARAMS,
+            "this resource cannot be subscribed to".to_owned(),
+        ),
         Error::OnlyForApps => (
             StatusCode::OK,
             codes::INVALID_PARAMS,
@@ -528,6 +534,8 @@ mod tests {
             Error::StateInvalid,
             Error::BadAnswer { key: None },
             Error::OnlyForApps,
+            Error::NotSubscribable { gone: true },
+            Error::NotSubscribable { gone: false },
             Error::NoScope,
             Error::HeaderMismatch { header: "h".into() },
             Error::NotOffered("m".into()),

@@ -88,6 +88,7 @@ pub(in crate::downstream) fn tool_error(
         | Error::BadAnswer { .. }
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
+        | Error::NotSubscribable { .. }
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)
         | Error::InsufficientScope { .. }

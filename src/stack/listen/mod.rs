@@ -1,7 +1,7 @@
 //! Listens: what of them is in force, and then changes for as long as somebody listens (PROTOCOL B7, D1).
 //!
 //! Guarantees: the acknowledgement is first, comes within [`PATIENCE`], or within [`SUBSCRIBING`] where a session subscribes,
-//! and names only what will be told; nothing else is told afterwards; a call's deadline does not end a listen; where policies
+//! and names only what will be told, and a session that subscribes to what will not be is refused; nothing else is told afterwards; a call's deadline does not end a listen; where policies
 //! decide who hears of what, those decide that hold when something happens, and a listen that watches what its caller may not
 //! hear of any more ends, so that the next one says what is in force; where the address of what changed may not be told, the watched
 //! one is (SECURITY 7). Deliberately absent: tasks, which the dialect looks at by calls of their own.
@@ -111,6 +111,11 @@ impl Listens {
             () = self.closing.cancelled() => return Err(Error::ShuttingDown),
             in_force = listener.settle(Instant::now() + patience) => in_force,
         };
+        // Where it is a session that subscribes, that is all it is for: nobody would be told anything.
+        if !sessionless && !asked.subscriptions.is_empty() && !in_force.contains(&true) {
+            let gone = watched.is_empty();
+            return Err(Error::NotSubscribable { gone });
+        }
         let subscriptions = watched
             .iter()
             .zip(&in_force)

@@ -160,6 +160,7 @@ fn word(error: &Error) -> End {
         | Error::CannotApprove
         | Error::InputRefused
         | Error::LoginNeeded(_)
+        | Error::NotSubscribable { gone: true }
         | Error::OnlyForApps => End::Denied,
         Error::Withheld(_) | Error::Blocked(_) => End::Blocked,
         Error::BadCursor
@@ -168,6 +169,7 @@ fn word(error: &Error) -> End {
         | Error::HeaderMismatch { .. }
         | Error::InvalidArguments(_)
         | Error::NotOffered(_)
+        | Error::NotSubscribable { gone: false }
         | Error::NeedsCapabilities(_) => End::Invalid,
         Error::InvalidResult { .. } => End::ProtocolError,
         Error::SessionEnded => End::Cancelled,

@@ -35,7 +35,7 @@ pub(crate) fn recording(directory: &Path, notes: &Upstream) -> GatewayBuilder {
 }
 
 /// The same with more of the block `audit`.
-fn recording_by(directory: &Path, more: &str, notes: &Upstream) -> GatewayBuilder {
+pub(crate) fn recording_by(directory: &Path, more: &str, notes: &Upstream) -> GatewayBuilder {
     let setting = format!("audit: {{ dir: '{}', {more} }}", directory.display());
     Gateway::of().setting(&setting).upstream("notes", notes)
 }

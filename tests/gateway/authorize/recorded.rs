@@ -6,8 +6,8 @@ use usher::audit::query::{Filter, Order, query};
 
 use super::{MODERN, notes};
 use crate::{
-    audit::{recording, records},
-    harness::{Pairing, Revision, Says, now, tool},
+    audit::{recording, recording_by, records},
+    harness::{Pairing, Play, Revision, Says, now, tool},
 };
 
 /// Who watched what, and what they were not let watch.
@@ -75,6 +75,43 @@ async fn a_session_that_may_not_subscribe_is_told_which_record_says_so() {
         assert_eq!(decision["watched"], serde_json::Value::Null);
         assert_eq!(decision["address"], "127.0.0.1", "{decision}");
         assert!(!decision["request"].is_null(), "{decision}");
+        let outcome = told
+            .iter()
+            .find(|record| record["stage"] == "outcome" && record["call"] == reference);
+        let outcome = outcome.unwrap_or_else(|| panic!("{uri} {reference}: {told:#?}"));
+        let ended = [&outcome["outcome"], &outcome["reason"], &outcome["code"]];
+        assert_eq!(
+            serde_json::json!(ended),
+            serde_json::json!(["denied", "not_subscribable", -32602]),
+            "{outcome}"
+        );
+    }
+}
+
+/// SECURITY 4: and so is one whose server does not tell of it, where nothing else is recorded too.
+#[tokio::test]
+async fn a_session_that_cannot_subscribe_is_told_which_record_says_so() {
+    for more in ["", "content: [{ level: none }]"] {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = notes(Revision::V2025_11_25).on("resources/subscribe", |_| {
+            Play::Error(r#"{"code":-32602,"message":"not that one"}"#.into())
+        });
+        let gateway = recording_by(directory.path(), more, &notes).start().await;
+        let client = gateway.client(Revision::V2025_11_25).await;
+        let params = r#"{"uri":"notes+note://a"}"#;
+        let answer = client.ask("resources/subscribe", params).await;
+        assert_eq!(answer.refusal(), (-32602, "not_subscribable".into()));
+        let reference = answer.error()["data"]["ref"].clone();
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "resources/subscribe");
+        let ended = told.iter().find(|record| record["outcome"].is_string());
+        let ended = ended.unwrap_or_else(|| panic!("{more}: {told:#?}"));
+        assert_eq!(ended["call"], reference);
+        assert_eq!(
+            (&ended["outcome"], &ended["reason"]),
+            (&"invalid".into(), &"not_subscribable".into()),
+            "{ended}"
+        );
     }
 }
 
