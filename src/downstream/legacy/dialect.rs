@@ -1,6 +1,6 @@
 //! The dialect of the handshake era: `initialize`, and what follows it in a session, batches included (PROTOCOL B4).
 
-use std::{borrow::Cow, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, future::poll_fn, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::join_all};
@@ -9,7 +9,7 @@ use http::{HeaderValue, StatusCode};
 use super::{
     asks,
     converse::Converse,
-    flights::{Flights, NotNow},
+    flights::{Flights, NotNow, Over},
     session::Session,
     sessions::{Refused, Sessions},
     words::Words,
@@ -331,18 +331,22 @@ impl<'a> Legacy<'a> {
                 let trail = self.door.trail(inbound, &request.id, Some(&head), other);
                 let address = inbound.address;
                 let answer = async move {
+                    let own = self.own(&session, &request.method, &params, (address, trail));
                     // It is in flight until it is answered.
-                    let _flight = flight;
-                    match self
-                        .own(&session, &request.method, &params, (address, trail))
-                        .await
-                    {
-                        Ok(()) => done(&request.id),
-                        Err(no) => Problem {
-                            id: Some(request.id),
-                            ..no
-                        }
-                        .into(),
+                    tokio::select! {
+                        biased;
+                        answered = own => match answered {
+                            Ok(()) => done(&request.id),
+                            Err(no) => Problem {
+                                id: Some(request.id),
+                                ..no
+                            }
+                            .into(),
+                        },
+                        over = poll_fn(|cx| flight.poll_over(cx)) => match over {
+                            Over::Cancelled => Answer::Accepted,
+                            Over::Ended => Problem::session_unknown(Some(request.id)).into(),
+                        },
                     }
                 };
                 return Next::Legacy(answer.boxed());
@@ -422,7 +426,7 @@ impl<'a> Legacy<'a> {
                 self.subscribe(session, uri, came).await
             }
             methods::UNSUBSCRIBE => {
-                session.unsubscribe(&text("uri")?);
+                session.subscriptions.end(&text("uri")?);
                 Ok(())
             }
             // Never with HTTP 404: to a client of this era that means a lost session (PROTOCOL B4).

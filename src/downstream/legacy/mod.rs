@@ -13,6 +13,7 @@ mod questions;
 mod reader;
 mod session;
 mod sessions;
+mod subscriptions;
 mod tasks;
 mod words;
 

@@ -1,10 +1,9 @@
 //! One session: who speaks and how, what runs, what is listened for, what is still to be said.
 
 use std::{
-    collections::HashMap,
     fmt::Write as _,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -15,7 +14,10 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox};
+use super::{
+    SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox,
+    subscriptions::Subscriptions,
+};
 use crate::{
     call::{Call, CallId, Caller, Identity, LogLevel, Op, Owner, Principal, Trail},
     json::Json,
@@ -75,8 +77,8 @@ pub(in crate::downstream) struct Session {
     pub(in crate::downstream) asks: Asks,
     /// What runs.
     pub(super) flights: Flights,
-    /// Watched resources by outward URI; a listen ends when its token is cancelled. Locked for single looks only.
-    pub(super) subscriptions: Mutex<HashMap<Arc<str>, CancellationToken>>,
+    /// Watched resources.
+    pub(super) subscriptions: Subscriptions,
     /// Whether it already hears of changed lists.
     pub(super) listening: AtomicBool,
     /// Who speaks and how, with the log level last asked for: read by each call, written by `logging/setLevel`.
@@ -109,7 +111,7 @@ impl Session {
             outbox: Outbox::new(outboxes, payer),
             asks: Asks::default(),
             flights: Flights::default(),
-            subscriptions: Mutex::default(),
+            subscriptions: Subscriptions::default(),
             listening: AtomicBool::new(false),
             caller: ArcSwap::from_pointee(caller),
             born: Instant::now(),
@@ -211,7 +213,6 @@ impl Session {
         let age = self.age();
         let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
         let identity = self.identity();
-        let subscriptions = self.subscriptions.lock();
         SessionSeen {
             reference: self.reference(),
             principal: self.owner.principal().clone(),
@@ -222,7 +223,7 @@ impl Session {
             idle: age.saturating_sub(used),
             running: self.flights.count(),
             streams: self.outbox.readers(),
-            subscriptions: subscriptions.unwrap_or_else(PoisonError::into_inner).len(),
+            subscriptions: self.subscriptions.count(),
             piped: self.piped,
         }
     }
@@ -242,10 +243,7 @@ impl Session {
         // First the requests, so that nobody drives their streams on.
         self.flights.close();
         self.outbox.close();
-        self.subscriptions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.subscriptions.clear();
         self.ended.cancel();
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::{
-    Gateway, Pairing, Play, Revision, Turn, Upstream, eventually, member, parse, resource,
+    Gateway, Pairing, Play, Revision, Turn, Upstream, eventually, member, parse, resource, within,
 };
 
 const ONE: &str = "note://one";
@@ -147,6 +147,45 @@ pairings! {
         let (_gateway, client) = pair.alone(&notes).await;
         let params = format!(r#"{{"uri":"{MINE}"}}"#);
         client.ask("resources/subscribe", &params).await.result();
+    }
+}
+
+/// PROTOCOL A4: a subscription that takes its time is given up like any request, and by its own end, too.
+#[tokio::test]
+async fn a_subscription_that_is_not_confirmed_yet_is_given_up_at_once() {
+    const PARAMS: &str = r#"{"uri":"notes+note://one"}"#;
+    for (how, status, body) in [
+        ("cancelled", 202, ""),
+        ("unsubscribed", 200, r#""result":{}"#),
+        ("ended", 404, "unknown_session"),
+    ] {
+        let notes = Upstream::http(Revision::V2025_11_25)
+            .resources([resource(ONE)])
+            .telling()
+            .on("resources/subscribe", |_| Play::Hang);
+        let gateway = Gateway::of().upstream("notes", &notes).start().await;
+        let client = gateway.client(Revision::V2025_11_25).await;
+        let asking = client.ask("resources/subscribe", PARAMS).id("77");
+        let giving_up = async {
+            notes.until_heard("resources/subscribe", 1).await;
+            match how {
+                "cancelled" => {
+                    let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#;
+                    assert_eq!(client.post(told, &[]).await.status, 202);
+                }
+                "unsubscribed" => {
+                    let ended = client.ask("resources/unsubscribe", PARAMS).await;
+                    assert_eq!(ended.result(), "{}");
+                }
+                _ => assert_eq!(client.other(http::Method::DELETE).await.status, 204),
+            }
+        };
+        // The server has fifteen seconds.
+        let both = async { tokio::join!(asking.into_future(), giving_up).0 };
+        let answer = within(Duration::from_secs(8), how, both).await;
+        assert_eq!(answer.status, status, "{how}: {answer:?}");
+        assert!(answer.body.contains(body), "{how}: {answer:?}");
+        assert!(!body.is_empty() || answer.body.is_empty(), "{answer:?}");
     }
 }
 

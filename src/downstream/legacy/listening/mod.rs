@@ -1,11 +1,12 @@
 //! What a session listens for: changed lists for as long as it lives, resources for as long as they are subscribed to.
 //!
 //! Each is a call of its own, down the same stack as every other, so that a session hears of nothing it may not see.
-//! Guarantees: a subscription is confirmed only when the acknowledgement lists its URI; all end with the session.
+//! Guarantees: a subscription is confirmed only when the acknowledgement lists its URI, and is not heard when its client has ended
+//! it before that; all end with the session.
 
 use std::{
     net::IpAddr,
-    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -18,6 +19,7 @@ use super::{
     Session,
     dialect::{Legacy, in_band},
     notice::Notice,
+    subscriptions::{Asking, NotNow},
 };
 use crate::{
     call::{
@@ -36,9 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long after a listen was lost the next one is tried, and at most where one after the other is refused.
 const AGAIN: Duration = Duration::from_secs(5);
 const AT_MOST: Duration = Duration::from_secs(60);
-
-/// Subscribed resources by URI.
-type Subscriptions = std::collections::HashMap<Arc<str>, CancellationToken>;
 
 impl Legacy<'_> {
     /// Begins to hear of changed lists, once for each session.
@@ -107,34 +106,41 @@ impl Legacy<'_> {
         (address, trail): (Option<IpAddr>, Trail),
     ) -> Result<(), Problem> {
         let most = self.door.sessions.bounds().addresses;
-        {
-            let subscriptions = session.subscriptions();
-            if subscriptions.contains_key(&uri) {
-                return Ok(());
-            }
-            if subscriptions.len() >= most {
-                return Err(too_many());
-            }
-        }
+        let asking = match Asking::of(session, &uri, most) {
+            Ok(Some(asking)) => asking,
+            Ok(None) => return Ok(()),
+            Err(NotNow::TooMany) => return Err(too_many()),
+            Err(NotNow::Ended) => return Err(Problem::session_unknown(None)),
+        };
         let life = self.door.sessions.bounds().absolute;
         let mut proved = session.proved_anew();
         let mut call = watching(session, &uri, life);
         (call.address, call.trail) = (address, trail.clone());
         let number = call.id;
-        let opened = confirmed(&self.door.backing.service, call, &uri).await;
-        let stream = opened.map_err(|error| refused(&error, number))?;
-        let token = session.subscribed(uri.clone(), most)?;
+        let opened = tokio::select! {
+            biased;
+            () = unsubscribed(&asking.unwanted, session, &trail) => None,
+            opened = confirmed(&self.door.backing.service, call, &uri) => Some(opened),
+        };
+        let opened = opened.transpose().map_err(|error| refused(&error, number))?;
+        let Some(stream) = opened else {
+            return not_needed(session, &trail);
+        };
+        let Some(hearing) = asking.confirmed() else {
+            return not_needed(session, &trail);
+        };
         let (service, session) = (self.door.backing.service.clone(), session.clone());
         self.door.backing.tasks.spawn(async move {
-            let hearing = async {
+            let heard = async {
                 let (mut stream, mut trail) = (stream, trail);
                 loop {
                     tokio::select! {
-                        () = unsubscribed(&token, &session, &trail) => return true,
+                        () = unsubscribed(&hearing.over, &session, &trail) => return true,
                         () = has_other_rights(&mut proved, &trail) => {}
                         meant = forward(&session, stream) => return meant,
                     }
                     // By other rights it is another subscription, if it is one still.
+                    hearing.set_in_force(false);
                     tokio::time::sleep(AGAIN).await;
                     proved.mark_unchanged();
                     let mut again = watching(&session, &uri, life);
@@ -145,27 +151,20 @@ impl Legacy<'_> {
                         Ok(again) => stream = again,
                         Err(error) => return error.is_gone(),
                     }
+                    hearing.set_in_force(true);
                     // What changed in between was not heard.
                     session.outbox.notify(Notice::Updated(uri.clone()));
                 }
             };
-            let heard = tokio::select! {
+            let meant = tokio::select! {
                 biased;
-                meant = hearing => Some(meant),
-                () = token.cancelled() => None,
+                meant = heard => meant,
+                () = hearing.over.cancelled() => true,
             };
             // Ended from the other side: it is to be subscribed to anew, and worth looking at now, unless it was to end.
-            if let Some(meant) = heard
-                && !session.ended.is_cancelled()
-            {
-                let mut subscriptions = session.subscriptions();
-                if !token.is_cancelled() {
-                    subscriptions.remove(&uri);
-                }
-                drop(subscriptions);
-                if !meant {
-                    session.outbox.notify(Notice::Updated(uri));
-                }
+            drop(hearing);
+            if !meant && !session.ended.is_cancelled() {
+                session.outbox.notify(Notice::Updated(uri));
             }
         });
         Ok(())
@@ -186,6 +185,16 @@ async fn has_other_rights(proved: &mut watch::Receiver<u64>, trail: &Trail) {
     // Whoever tells of it is the session, which is there.
     _ = proved.changed().await;
     trail.cut_alone(Cut::Renewed);
+}
+
+/// What is said where a listen is not to be heard: its client has unsubscribed meanwhile, or another one is heard.
+fn not_needed(session: &Session, trail: &Trail) -> Result<(), Problem> {
+    if session.ended.is_cancelled() {
+        return Err(Problem::session_unknown(None));
+    }
+    // Before it is dropped, which else looks as if it had been given up.
+    trail.finish();
+    Ok(())
 }
 
 /// The call that listens for one resource.
@@ -261,41 +270,6 @@ fn refused(error: &Error, call: CallId) -> Problem {
     Problem { status, ..problem }
 }
 
-impl Session {
-    /// Subscribed from now on, until what is given back is cancelled.
-    ///
-    /// # Errors
-    /// When the session has ended meanwhile, or has as many as it may.
-    fn subscribed(&self, uri: Arc<str>, most: usize) -> Result<CancellationToken, Problem> {
-        let mut subscriptions = self.subscriptions();
-        if self.ended.is_cancelled() {
-            return Err(Problem::session_unknown(None));
-        }
-        if subscriptions.len() >= most {
-            return Err(too_many());
-        }
-        let token = self.ended.child_token();
-        // Of two at once the later one's listen stays; the other's ends here.
-        if let Some(other) = subscriptions.insert(uri, token.clone()) {
-            other.cancel();
-        }
-        Ok(token)
-    }
-
-    /// No longer subscribed. That it never was is no error.
-    pub(super) fn unsubscribe(&self, uri: &str) {
-        if let Some(token) = self.subscriptions().remove(uri) {
-            token.cancel();
-        }
-    }
-
-    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
-        self.subscriptions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Tells the client what is heard. At the end: whether that was meant to be the end.
 async fn forward(session: &Session, mut stream: ReplyStream) -> bool {
     while let Some(step) = stream.next().await {
@@ -312,28 +286,4 @@ async fn forward(session: &Session, mut stream: ReplyStream) -> bool {
         }
     }
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn who_subscribes_as_the_session_ends_is_told_that_and_not_of_too_many() {
-        let session = Session::for_tests();
-        let reason = |refused: Result<CancellationToken, Problem>| {
-            let early = refused.err().and_then(|refused| refused.early);
-            early.map(|early| early.reason)
-        };
-        assert_eq!(reason(session.subscribed("a".into(), 1)), None);
-        assert_eq!(
-            reason(session.subscribed("b".into(), 1)),
-            Some("rate_limited")
-        );
-        session.end();
-        assert_eq!(
-            reason(session.subscribed("b".into(), 1)),
-            Some("unknown_session")
-        );
-    }
 }
