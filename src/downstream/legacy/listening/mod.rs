@@ -141,15 +141,9 @@ impl Legacy<'_> {
                     }
                     // By other rights it is another subscription, if it is one still.
                     hearing.set_in_force(false);
-                    tokio::time::sleep(AGAIN).await;
-                    proved.mark_unchanged();
-                    let mut again = watching(&session, &uri, life);
-                    again.unasked = true;
-                    again.trail = Trail::of(Origin::default());
-                    trail = again.trail.clone();
-                    match confirmed(&service, again, &uri).await {
-                        Ok(again) => stream = again,
-                        Err(error) => return error.is_gone(),
+                    match confirmed_again(&service, &session, &uri, life, &mut proved).await {
+                        Some(again) => (stream, trail) = again,
+                        None => return true,
                     }
                     hearing.set_in_force(true);
                     // What changed in between was not heard.
@@ -235,6 +229,32 @@ async fn confirmed(
     }
 }
 
+/// The same once more, by the rights that hold by now, tried until it is confirmed; `None` when it never will be. That its upstream is
+/// away, or that there is no room, passes.
+async fn confirmed_again(
+    service: &McpService,
+    session: &Session,
+    uri: &Arc<str>,
+    life: Duration,
+    proved: &mut watch::Receiver<u64>,
+) -> Option<(ReplyStream, Trail)> {
+    let mut wait = AGAIN;
+    loop {
+        tokio::time::sleep(wait).await;
+        proved.mark_unchanged();
+        let mut again = watching(session, uri, life);
+        again.unasked = true;
+        again.trail = Trail::of(Origin::default());
+        let trail = again.trail.clone();
+        match Box::pin(confirmed(service, again, uri)).await {
+            Ok(stream) => return Some((stream, trail)),
+            Err(Error::ShuttingDown | Error::CutOff) => return None,
+            Err(error) if error.is_gone() => return None,
+            Err(_) => wait = (wait * 2).min(AT_MOST),
+        }
+    }
+}
+
 /// One listen of the session's.
 fn hearing(session: &Session, filter: Arc<Filter>, life: Duration) -> Box<Call> {
     session.call(
@@ -287,3 +307,6 @@ async fn forward(session: &Session, mut stream: ReplyStream) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests;
