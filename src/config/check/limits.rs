@@ -246,7 +246,7 @@ pub(super) fn sessions(
             (secs(60), secs(7 * 24 * 3_600)),
         ),
         addresses: listens.addresses,
-        waiting: listens.buffer.0,
+        waiting: listens.buffer,
     };
     if bounds.idle > bounds.absolute {
         check.wrong(

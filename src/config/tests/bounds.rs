@@ -73,7 +73,10 @@ fn every_bound_of_messages_questions_and_proofs_reaches_whoever_holds_to_it() {
         (11, (12, 32 << 10))
     );
     // A session listens no otherwise.
-    assert_eq!((plan.sessions.addresses, plan.sessions.waiting), (11, 12));
+    assert_eq!(
+        (plan.sessions.addresses, plan.sessions.waiting),
+        (11, (12, 32 << 10))
+    );
 }
 
 #[test]

@@ -426,7 +426,7 @@ impl<'a> Legacy<'a> {
                 self.subscribe(session, uri, came).await
             }
             methods::UNSUBSCRIBE => {
-                session.subscriptions.end(&text("uri")?);
+                session.unsubscribe(&text("uri")?);
                 Ok(())
             }
             // Never with HTTP 404: to a client of this era that means a lost session (PROTOCOL B4).

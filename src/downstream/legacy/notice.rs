@@ -17,7 +17,12 @@ pub(super) enum Notice {
     /// `notifications/{tools,prompts,resources}/list_changed`, by method.
     List(&'static str),
     /// `notifications/resources/updated`
-    Updated(Arc<str>),
+    Updated {
+        /// Of what.
+        uri: Arc<str>,
+        /// What is watched: the same, or what that lies below.
+        watched: Arc<str>,
+    },
 }
 
 impl Notice {
@@ -26,11 +31,20 @@ impl Notice {
         Self::List(kind.changed())
     }
 
-    /// What a session says of a change; `None` where its era has no word for it.
-    pub(super) fn of(change: Change) -> Option<Self> {
+    /// The notice that a watched resource is not as it was.
+    pub(super) fn updated(watched: Arc<str>) -> Self {
+        let uri = watched.clone();
+        Self::Updated { uri, watched }
+    }
+
+    /// What a session says of a change that it hears because it watches this, if anything; `None` where its era has no word for it.
+    pub(super) fn of(change: Change, watched: Option<&Arc<str>>) -> Option<Self> {
         match change {
             Change::List(kind) => Some(Self::list(kind)),
-            Change::Resource(uri) => Some(Self::Updated(uri)),
+            Change::Resource(uri) => {
+                let watched = watched.unwrap_or(&uri).clone();
+                Some(Self::Updated { uri, watched })
+            }
             Change::Task(_) => None,
         }
     }
@@ -39,7 +53,7 @@ impl Notice {
     pub(super) fn frame(&self) -> Bytes {
         match self {
             Self::List(method) => encode::notification(method, None),
-            Self::Updated(uri) => encode::notification(
+            Self::Updated { uri, .. } => encode::notification(
                 methods::RESOURCE_UPDATED,
                 Some(&meta::object_of(&[("uri", Json::string(uri))])),
             ),

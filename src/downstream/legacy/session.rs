@@ -268,7 +268,11 @@ impl Session {
             Identity::anonymous(),
             ended,
             Scope::All,
-            Arc::new(outbox::Shared::keeping(256)),
+            Arc::new(outbox::Shared::keeping(outbox::Room {
+                notices: 256,
+                bytes: 1 << 20,
+                watched: 256,
+            })),
             false,
         ))
     }

@@ -35,8 +35,8 @@ pub struct SessionBounds {
     pub absolute: Duration,
     /// Resources that one is subscribed to: default 256.
     pub addresses: usize,
-    /// Notices that wait for its reader: default 256.
-    pub waiting: usize,
+    /// Notices that wait for its reader, and the bytes of the URIs of those that are not watched but below: default 256 and 1 MiB.
+    pub waiting: (usize, usize),
 }
 
 impl Default for SessionBounds {
@@ -47,7 +47,7 @@ impl Default for SessionBounds {
             idle: Duration::from_secs(15 * 60),
             absolute: Duration::from_secs(8 * 3600),
             addresses: 256,
-            waiting: 256,
+            waiting: (256, 1 << 20),
         }
     }
 }
@@ -87,7 +87,11 @@ impl Sessions {
             bounds,
             live: DashMap::with_hasher_and_shard_amount(DefaultHashBuilder::default(), SHARDS),
             seats: Arc::default(),
-            outboxes: Arc::new(outbox::Shared::keeping(bounds.waiting)),
+            outboxes: Arc::new(outbox::Shared::keeping(outbox::Room {
+                notices: bounds.waiting.0,
+                bytes: bounds.waiting.1,
+                watched: bounds.addresses,
+            })),
         });
         let swept = Arc::downgrade(&sessions);
         tasks.spawn(async move {

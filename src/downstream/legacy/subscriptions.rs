@@ -67,8 +67,7 @@ impl Subscriptions {
         table.values().filter(|it| it.hearing.is_some()).count()
     }
 
-    /// No longer subscribed. That it never was is no error.
-    pub(super) fn end(&self, uri: &str) {
+    fn end(&self, uri: &str) {
         // Under the lock: whoever holds a token that is not cancelled finds what it is of.
         let mut table = self.lock();
         if let Some(subscription) = table.remove(uri) {
@@ -83,6 +82,14 @@ impl Subscriptions {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// No longer subscribed, and nothing more is told of it. That it never was is no error.
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.subscriptions.end(uri);
+        self.outbox.forget(uri);
     }
 }
 
@@ -137,7 +144,7 @@ impl Asking {
         // There was one that waited to be heard again: what changed in between was not heard.
         if let Some(before) = before {
             before.cancel();
-            let missed = Notice::Updated(self.uri.clone());
+            let missed = Notice::updated(self.uri.clone());
             self.session.outbox.notify(missed);
         }
         Some(Hearing {
@@ -224,12 +231,12 @@ mod tests {
     fn who_unsubscribes_ends_what_is_asked_for_and_what_is_heard() {
         let session = Session::for_tests();
         let early = asking(&session, "a").unwrap().unwrap();
-        session.subscriptions.end("a");
+        session.unsubscribe("a");
         assert!(early.unwanted.is_cancelled());
         let heard = asking(&session, "a").unwrap().unwrap().confirmed().unwrap();
         assert!(early.confirmed().is_none());
         assert!(!heard.over.is_cancelled(), "it was asked for later");
-        session.subscriptions.end("a");
+        session.unsubscribe("a");
         assert!(heard.over.is_cancelled());
         let later = asking(&session, "a").unwrap().unwrap().confirmed();
         drop(heard);

@@ -75,7 +75,7 @@ impl Legacy<'_> {
                         tokio::select! {
                             // Who has other rights now sees other lists, and has to be told by these.
                             () = has_other_rights(&mut proved, &trail) => {}
-                            meant = forward(&session, stream) => if meant {
+                            meant = forward(&session, stream, None) => if meant {
                                 return;
                             },
                         }
@@ -122,7 +122,9 @@ impl Legacy<'_> {
             () = unsubscribed(&asking.unwanted, session, &trail) => None,
             opened = confirmed(&self.door.backing.service, call, &uri) => Some(opened),
         };
-        let opened = opened.transpose().map_err(|error| refused(&error, number))?;
+        let opened = opened
+            .transpose()
+            .map_err(|error| refused(&error, number))?;
         let Some(stream) = opened else {
             return not_needed(session, &trail);
         };
@@ -137,7 +139,7 @@ impl Legacy<'_> {
                     tokio::select! {
                         () = unsubscribed(&hearing.over, &session, &trail) => return true,
                         () = has_other_rights(&mut proved, &trail) => {}
-                        meant = forward(&session, stream) => return meant,
+                        meant = forward(&session, stream, Some(&uri)) => return meant,
                     }
                     // By other rights it is another subscription, if it is one still.
                     hearing.set_in_force(false);
@@ -147,7 +149,7 @@ impl Legacy<'_> {
                     }
                     hearing.set_in_force(true);
                     // What changed in between was not heard.
-                    session.outbox.notify(Notice::Updated(uri.clone()));
+                    session.outbox.notify(Notice::updated(uri.clone()));
                 }
             };
             let meant = tokio::select! {
@@ -158,7 +160,7 @@ impl Legacy<'_> {
             // Ended from the other side: it is to be subscribed to anew, and worth looking at now, unless it was to end.
             drop(hearing);
             if !meant && !session.ended.is_cancelled() {
-                session.outbox.notify(Notice::Updated(uri));
+                session.outbox.notify(Notice::updated(uri));
             }
         });
         Ok(())
@@ -290,12 +292,13 @@ fn refused(error: &Error, call: CallId) -> Problem {
     Problem { status, ..problem }
 }
 
-/// Tells the client what is heard. At the end: whether that was meant to be the end.
-async fn forward(session: &Session, mut stream: ReplyStream) -> bool {
+/// Tells the client what is heard, of the resource that is watched by this, if one is. At the end: whether that was meant to be the
+/// end.
+async fn forward(session: &Session, mut stream: ReplyStream, watched: Option<&Arc<str>>) -> bool {
     while let Some(step) = stream.next().await {
         match step {
             Step::Event(Event::Changed(change)) => {
-                if let Some(notice) = Notice::of(change) {
+                if let Some(notice) = Notice::of(change, watched) {
                     session.outbox.notify(notice);
                 }
             }

@@ -6,11 +6,13 @@
 //! where none is (PROTOCOL B4).
 //!
 //! Guarantees: each stream has at most one reader, and a new one takes over where the last stopped; notices coalesce and
-//! their queue is bounded, and a reader that lets it fill is cut off as a `slow_consumer` (SECURITY REL-4); what is kept for
+//! their queue is bounded, where nobody reads by merging and never by losing that a list is another one now; a reader that lets it
+//! fill is cut off as a `slow_consumer` (SECURITY REL-4); what is kept for
 //! replay is bounded in events and bytes, per session and in the process, the oldest going first, and a reader is never
 //! taken over a gap: it is refused instead. Deliberately absent: HTTP, timers.
 
 mod streams;
+mod waiting;
 
 use std::{
     sync::{
@@ -36,6 +38,9 @@ use crate::{
 };
 
 use streams::{State, Stream};
+use waiting::Put;
+
+pub(super) use waiting::Room;
 
 /// Events of one session kept for replay.
 pub(super) const KEPT_EVENTS: usize = 1_024;
@@ -54,18 +59,18 @@ pub(super) type Feed = Arc<Mutex<BoxStream<'static, Vec<Bytes>>>>;
 /// What all outboxes of a process share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// The most notices that wait in one of them (SECURITY 6).
-    waiting: usize,
+    /// What there is for the notices that wait in one of them.
+    room: Room,
     kept: AtomicUsize,
     /// Readers cut off because they did not keep up.
     pub(super) slow: AtomicU64,
 }
 
 impl Shared {
-    /// Nothing is kept yet; at most `waiting` notices wait in each.
-    pub(super) fn keeping(waiting: usize) -> Self {
+    /// Nothing is kept yet; in each notices wait as there is room.
+    pub(super) fn keeping(room: Room) -> Self {
         Self {
-            waiting,
+            room,
             kept: AtomicUsize::new(0),
             slow: AtomicU64::new(0),
         }
@@ -191,18 +196,26 @@ impl Outbox {
     /// Tells the client something when it can. What says the same as something that waits is not told twice.
     pub(super) fn notify(&self, notice: Notice) {
         let mut state = self.lock();
-        if state.closed || state.waiting.iter().any(|(other, _)| *other == notice) {
+        if state.closed {
             return;
         }
-        if state.waiting.len() >= self.shared.waiting {
-            self.cut_slow(&mut state);
-            // Nobody reads: what is oldest is worth least.
-            state.waiting.pop_front();
+        match state.waiting.put(notice, &self.shared.room) {
+            Put::Waits => {}
+            put @ (Put::Beyond | Put::Merged) => {
+                // Of a reader that is cut off for it this is counted by that.
+                if !self.cut_slow(&mut state) && put == Put::Merged {
+                    reached(Bound::StreamBuffer);
+                }
+            }
         }
-        state.waiting.push_back((notice, Instant::now()));
         if let Some(stream) = state.top().and_then(|top| state.streams.get_mut(&top)) {
             stream.wake();
         }
+    }
+
+    /// Nothing more is told of a resource that is watched no more.
+    pub(super) fn forget(&self, watched: &str) {
+        self.lock().waiting.forget(watched);
     }
 
     /// What there is for the reader at `place`, who is woken when there is more.
@@ -237,7 +250,7 @@ impl Outbox {
         if state.top() != Some(place.stream) {
             return Look::Wait;
         }
-        let Some((notice, _)) = state.waiting.pop_front() else {
+        let Some(notice) = state.waiting.take() else {
             return Look::Wait;
         };
         let frame = notice.frame();
@@ -352,8 +365,8 @@ impl Outbox {
         }
         if state
             .waiting
-            .front()
-            .is_some_and(|(_, since)| now >= *since + SLOW)
+            .since()
+            .is_some_and(|since| now >= since + SLOW)
         {
             self.cut_slow(&mut state);
         }
@@ -393,12 +406,16 @@ impl Outbox {
         }
     }
 
-    /// Cuts off who should be reading the notices that wait, if anybody.
-    fn cut_slow(&self, state: &mut State) {
-        let Some(top) = state.top() else { return };
+    /// Cuts off who should be reading the notices that wait. Whether there was anybody.
+    fn cut_slow(&self, state: &mut State) -> bool {
+        let Some(top) = state.top() else {
+            return false;
+        };
         let reader = state.reader();
         let stream = state.streams.get_mut(&top);
-        if let Some(stream) = stream.filter(|stream| stream.form != Form::Frames) {
+        let slow = stream.filter(|stream| stream.form != Form::Frames);
+        let is_cut = slow.is_some();
+        if let Some(stream) = slow {
             stream.reader = reader;
             stream.attached = false;
             stream.left = Instant::now();
@@ -408,6 +425,7 @@ impl Outbox {
         if let Some(stream) = state.top().and_then(|top| state.streams.get_mut(&top)) {
             stream.wake();
         }
+        is_cut
     }
 
     fn tell_slow(&self) {

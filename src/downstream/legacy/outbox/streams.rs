@@ -12,8 +12,7 @@ use std::{
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Feed, Form, KEPT_BYTES, KEPT_EVENTS, Place, Shared};
-use crate::downstream::legacy::notice::Notice;
+use super::{Feed, Form, KEPT_BYTES, KEPT_EVENTS, Place, Shared, waiting::Waiting};
 
 /// Bytes kept for replay in this process.
 pub(super) const ALL_KEPT_BYTES: usize = 256 << 20;
@@ -25,7 +24,7 @@ pub(super) struct State {
     pub(super) streams: BTreeMap<u64, Stream>,
     next_stream: u64,
     next_reader: u64,
-    pub(super) waiting: VecDeque<(Notice, Instant)>,
+    pub(super) waiting: Waiting,
     /// Events kept, oldest first, as the number of their stream; streams that were forgotten have none left here.
     pub(super) order: VecDeque<u64>,
     pub(super) kept_bytes: usize,

@@ -10,17 +10,28 @@ use super::{
     *,
 };
 use crate::downstream::legacy::Session;
-use crate::tasks::Tasks;
+use crate::{metrics::seen, protocol::methods::ListKind, tasks::Tasks};
 
-/// The most notices that wait here.
+/// The most notices that wait here, and resources that are watched.
 const WAITING: usize = 20;
+const WATCHED: usize = 4;
+const ROOM: Room = Room {
+    notices: WAITING,
+    bytes: 1_000,
+    watched: WATCHED,
+};
 
 fn outbox() -> Outbox {
-    Outbox::new(Arc::new(Shared::keeping(WAITING)), None)
+    Outbox::new(Arc::new(Shared::keeping(ROOM)), None)
 }
 
 fn updated(uri: &str) -> Notice {
-    Notice::Updated(uri.into())
+    Notice::updated(uri.into())
+}
+
+fn below(watched: &str, uri: &str) -> Notice {
+    let (uri, watched) = (uri.into(), watched.into());
+    Notice::Updated { uri, watched }
 }
 
 /// What a reader gets now: events as text, then how it stands.
@@ -237,7 +248,7 @@ fn a_reader_that_comes_to_ask_when_all_is_said_gets_the_last_word() {
 
 #[test]
 fn the_process_keeps_only_so_much_of_all_sessions() {
-    let shared = Arc::new(Shared::keeping(WAITING));
+    let shared = Arc::new(Shared::keeping(ROOM));
     let (full, other) = (
         Outbox::new(shared.clone(), None),
         Outbox::new(shared.clone(), None),
@@ -286,9 +297,9 @@ fn each_notice_goes_to_the_one_stream_opened_last_and_waits_where_none_is() {
 fn notices_that_say_the_same_wait_as_one() {
     let outbox = outbox();
     for _ in 0..1_000 {
-        outbox.notify(Notice::list(crate::protocol::methods::ListKind::Tools));
-        outbox.notify(Notice::list(crate::protocol::methods::ListKind::Resources));
-        outbox.notify(Notice::list(crate::protocol::methods::ListKind::Templates));
+        outbox.notify(Notice::list(ListKind::Tools));
+        outbox.notify(Notice::list(ListKind::Resources));
+        outbox.notify(Notice::list(ListKind::Templates));
         outbox.notify(updated("a"));
     }
     let mut place = outbox.open(Form::Frames).unwrap();
@@ -315,8 +326,76 @@ fn a_reader_that_lets_the_queue_fill_is_cut_off_and_another_goes_on() {
     assert_eq!(outbox.shared.slow.load(Ordering::Relaxed), 1);
     assert_eq!(read(&outbox, &mut slow), (vec![], false));
     let (told, open) = read(&outbox, &mut other);
-    assert_eq!((told.len(), open), (WAITING, true));
-    assert!(told[WAITING - 1].contains("too much"));
+    // Nothing was lost by that.
+    assert_eq!((told.len(), open), (WAITING + 1, true));
+    assert!(told[WAITING].contains("too much"));
+}
+
+/// SECURITY REL-4, 6: where nobody reads, that a list is another one now waits as long as it takes, and a watched resource stands
+/// for what is too much below it.
+#[test]
+fn what_nobody_reads_is_merged_and_counted_and_no_list_is_lost() {
+    const LENGTH: usize = "dir:/100".len();
+    for (room, notices) in [
+        (ROOM, WAITING + 1),
+        (
+            Room {
+                bytes: 3 * LENGTH,
+                ..ROOM
+            },
+            3 + 2,
+        ),
+        (
+            Room {
+                bytes: 4 * LENGTH - 1,
+                ..ROOM
+            },
+            3 + 2,
+        ),
+    ] {
+        let outbox = Outbox::new(Arc::new(Shared::keeping(room)), None);
+        outbox.notify(Notice::list(ListKind::Tools));
+        seen::take();
+        for number in 100..400 {
+            outbox.notify(below("dir:", &format!("dir:/{number}")));
+        }
+        let noted = seen::take();
+        assert!(!noted.is_empty());
+        assert!(noted.iter().all(|bound| *bound == Bound::StreamBuffer));
+        outbox.notify(Notice::list(ListKind::Prompts));
+        let mut place = outbox.open(Form::Events).unwrap();
+        let (told, _) = read(&outbox, &mut place);
+        assert_eq!(told.len(), notices + 1, "{told:?}");
+        assert!(told[0].contains("tools/list_changed"));
+        assert!(told[notices - 1].contains(r#""uri":"dir:""#), "{told:?}");
+        assert!(told[notices].contains("prompts/list_changed"));
+        assert_eq!(outbox.shared.slow.load(Ordering::Relaxed), 0);
+        // What was taken has left its room behind.
+        outbox.notify(below("dir:", "dir:/100"));
+        assert_eq!(seen::take(), []);
+        assert_eq!(read(&outbox, &mut place).0.len(), 1);
+    }
+}
+
+#[test]
+fn what_is_watched_has_room_of_its_own_and_who_watches_ever_others_loses_the_oldest_of_those() {
+    let outbox = outbox();
+    outbox.notify(Notice::list(ListKind::Tools));
+    seen::take();
+    for number in 1..WAITING + WATCHED {
+        outbox.notify(updated(&number.to_string()));
+    }
+    assert_eq!(seen::take(), []);
+    outbox.notify(updated("last"));
+    assert_eq!(seen::take(), [Bound::StreamBuffer]);
+    // A resource that is watched no more is not told of.
+    outbox.forget("3");
+    let mut place = outbox.open(Form::Frames).unwrap();
+    let (told, _) = read(&outbox, &mut place);
+    assert_eq!(told.len(), WAITING + WATCHED - 1);
+    assert!(told[0].contains("tools/list_changed"), "{told:?}");
+    assert!(told[1].contains(r#""uri":"2""#), "{told:?}");
+    assert!(told[2].contains(r#""uri":"4""#), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -410,7 +489,7 @@ async fn an_answer_that_becomes_a_stream_when_its_session_has_ended_is_kept_by_n
 #[test]
 fn what_goes_out_is_held_for_its_client_and_what_is_kept_is_not() {
     let who: Arc<str> = "of the outbox".into();
-    let outbox = Outbox::new(Arc::new(Shared::keeping(WAITING)), Some(who.clone()));
+    let outbox = Outbox::new(Arc::new(Shared::keeping(ROOM)), Some(who.clone()));
     let held = || memory::process().held_for(&who);
     let waker = noop_waker();
     let cx = &mut Context::from_waker(&waker);
