@@ -92,7 +92,7 @@ impl Gateway {
                     tasks: tasks.clone(),
                     drain_deadline: Default::default(),
                 }),
-                sessions: Sessions::new(SessionBounds::default(), &tasks),
+                sessions: Sessions::new(SessionBounds::default(), Arc::default(), &tasks),
                 deadline: Duration::from_secs(60),
                 closing: CancellationToken::new(),
                 observed: false,

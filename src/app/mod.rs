@@ -253,7 +253,7 @@ impl App {
                 tasks: tasks.child(),
                 drain_deadline: DrainDeadline::default(),
             }),
-            sessions: Sessions::new(plan.sessions, &tasks),
+            sessions: Sessions::new(plan.sessions, hub.pages().clone(), &tasks),
             deadline: DEADLINE,
             closing,
             observed: auditor.is_some() || telemetry.is_some(),

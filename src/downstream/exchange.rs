@@ -182,6 +182,9 @@ impl Exchange {
             }
             Outcome::Failed(error) => {
                 let error = self.wording.failure(&self.op, error);
+                if let Some(flight) = &self.flight {
+                    flight.session().sends_to(&error);
+                }
                 let segments = vec![encode::error(Some(&self.id), &error)];
                 return Told {
                     // The one error of an upstream that has a status of its own (PROTOCOL B1).
@@ -237,7 +240,7 @@ impl Exchange {
             // Only the session whose client was sent to the page knows it.
             Event::Elicited(params) => {
                 let flight = self.flight.as_ref()?;
-                flight.session().asks.elicited(&params)
+                flight.session().elicited(&params)
             }
             Event::Acknowledged(filter) => Some(listen::acknowledged(&self.id, &filter)),
             Event::Changed(change) => Some(listen::changed(&self.id, &change)),

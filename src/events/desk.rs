@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{held, mailbox::Mailbox};
+use super::{Pages, held, mailbox::Mailbox};
 use crate::call::Grantee;
 
 /// The most URIs of one upstream that are wanted at once; the next is not watched.
@@ -33,6 +33,8 @@ pub struct Desk {
     settled: watch::Sender<u64>,
     /// Desks of those who are offered something of their own.
     own: Mutex<HashMap<Grantee, Weak<Self>>>,
+    /// Pages that people were sent to, of all upstreams.
+    pages: Arc<Pages>,
 }
 
 #[derive(Debug, Default)]
@@ -80,11 +82,25 @@ impl Default for Desk {
             wanted: watch::Sender::new(0),
             settled: watch::Sender::new(0),
             own: Mutex::default(),
+            pages: Arc::default(),
         }
     }
 }
 
 impl Desk {
+    /// One that knows of these pages.
+    pub(super) fn sharing(pages: Arc<Pages>) -> Self {
+        Self {
+            pages,
+            ..Self::default()
+        }
+    }
+
+    /// The pages that people were sent to.
+    pub fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
     /// The desk of one to whom the upstream offers something of their own. It stays the same for as long as anybody holds it.
     pub fn own(&self, who: &Grantee) -> Arc<Self> {
         let mut own = held(&self.own);

@@ -2,13 +2,14 @@
 //!
 //! Guarantees: a listener hears of a change only after it can be seen; what it has not taken yet is merged, so a storm
 //! costs it one wake-up and a bounded set; one that takes nothing for [`PATIENCE`] while there is news is let go of; all that
-//! is kept is bounded, and calls never come here. Deliberately absent: outward URIs (a listener knows how its own look), and
+//! is kept is bounded, and calls never come here but for the pages that they send people to. Deliberately absent: outward URIs (a listener knows how its own look), and
 //! asking upstreams for changes, which their watches do by what the [`Desk`] of each says.
 
 mod desk;
 mod listener;
 mod lists;
 mod mailbox;
+mod pages;
 mod party;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use desk::{Desk, Wanted};
 pub use listener::Listener;
 pub use lists::Lists;
 pub use mailbox::{News, SlowConsumer};
+pub use pages::{Pages, Sender};
 pub use party::Party;
 
 use mailbox::Mailbox;
@@ -78,6 +80,7 @@ pub struct Hub {
     /// Who listens for the lists of which scope. A std mutex: held to come, to go, and to tell; never across an await.
     scopes: Mutex<HashMap<Scope, HashMap<u64, Arc<Mailbox>>>>,
     desks: Mutex<HashMap<UpstreamId, Arc<Desk>>>,
+    pages: Arc<Pages>,
     seats: Mutex<Seats>,
     /// Those who take a seat, for operators to look at.
     seated: Mutex<BTreeMap<u64, Seated>>,
@@ -127,6 +130,7 @@ impl Hub {
         Arc::new(Self {
             scopes: Mutex::default(),
             desks: Mutex::default(),
+            pages: Arc::default(),
             seats: Mutex::default(),
             seated: Mutex::default(),
             bounds,
@@ -142,7 +146,13 @@ impl Hub {
     /// The desk of one upstream, which stays the same for as long as the hub lives. There are as many as upstreams.
     pub fn desk(&self, upstream: &UpstreamId) -> Arc<Desk> {
         let mut desks = held(&self.desks);
-        Arc::clone(desks.entry(upstream.clone()).or_default())
+        let desk = || Arc::new(Desk::sharing(self.pages.clone()));
+        Arc::clone(desks.entry(upstream.clone()).or_insert_with(desk))
+    }
+
+    /// The pages that people were sent to, of all upstreams.
+    pub const fn pages(&self) -> &Arc<Pages> {
+        &self.pages
     }
 
     /// Begins to listen: for changes of `lists` as `scope` shows them, and of the resources that the upstreams of `watched` desks

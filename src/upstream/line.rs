@@ -22,6 +22,7 @@ use super::{
     health::Doubt,
     terms::Terms,
     transport::{Answer, Outbound, Transport},
+    visits,
 };
 use crate::{
     call::{Identity, Trail},
@@ -166,11 +167,22 @@ impl Line {
         Ok(Some(Arc::clone(identity)))
     }
 
-    /// Takes a notification that answers nothing: of changes, or of something that goes nowhere. That a list changed is
+    /// Takes a notification that answers nothing: of changes, of a page that somebody was sent to by a call that is over, or of
+    /// something that goes nowhere. That a list changed is
     /// heard from whoever says so, since it only means that the gateway's own conversation asks again.
     pub(super) fn hear(&self, notification: &Notification) {
         if let Some(kind) = ListKind::of_changed(&notification.method) {
             self.changed(Lists::of(kind));
+            return;
+        }
+        if &*notification.method == methods::ELICITATION_COMPLETE {
+            let page = notification
+                .params
+                .as_ref()
+                .and_then(|params| visits::page(&self.terms.id, params));
+            if !page.is_some_and(|page| self.terms.desk.pages().done(&page)) {
+                self.terms.drop_frame();
+            }
             return;
         }
         let updated = (&*notification.method == methods::RESOURCE_UPDATED)

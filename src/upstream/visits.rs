@@ -100,6 +100,12 @@ pub(super) fn outward(upstream: &UpstreamId, params: &Json) -> Json {
     params.splice(&edits)
 }
 
+/// The id, as clients know it, of the page that these params are about.
+pub(super) fn page(upstream: &UpstreamId, params: &Json) -> Option<String> {
+    let id = params.root().member(ID)?.as_str()?;
+    Some(format!("{upstream}/{id}"))
+}
+
 fn renamed(upstream: &UpstreamId, data: &Json, list: Option<Node<'_>>) -> Json {
     let mut edits = Edits::new();
     for elicitation in list.into_iter().flat_map(Node::elements) {

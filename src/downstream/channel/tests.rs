@@ -42,7 +42,7 @@ fn door(service: McpService) -> Door {
             tasks: tasks.clone(),
             drain_deadline: DrainDeadline::default(),
         }),
-        sessions: Sessions::new(SessionBounds::default(), &tasks),
+        sessions: Sessions::new(SessionBounds::default(), Arc::default(), &tasks),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
         observed: false,

@@ -6,7 +6,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -14,11 +14,12 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::{Session, sessions::random_id};
+use super::{Session, notice::Notice, sessions::random_id};
 use crate::{
+    events,
     json::{Edits, Fate, Json, Kind, Node},
-    jsonrpc::{RequestId, Response, RpcError, encode},
-    protocol::{ClientCapabilities, Revision, meta, methods},
+    jsonrpc::{RequestId, Response, RpcError},
+    protocol::{ClientCapabilities, Revision, codes},
 };
 
 /// Questions that one session's client may have open at a time; what more is asked counts as refused.
@@ -114,33 +115,84 @@ impl Asks {
         drop(unanswered);
     }
 
+    /// The client was sent to a page: remembers the upstream's id of it, and ours. Gives back the upstream's of the one that is
+    /// forgotten for it.
+    fn remember(&self, theirs: String, ours: String) -> Option<String> {
+        let mut pages = self.pages();
+        pages.retain(|(page, _)| *page != theirs);
+        let oldest = (pages.len() >= PAGES).then(|| pages.pop_front());
+        pages.push_back((theirs, ours));
+        oldest.flatten().map(|(page, _)| page)
+    }
+
+    /// Our id of a page that the client was sent to, once.
+    fn visited(&self, page: &str) -> Option<String> {
+        let mut pages = self.pages();
+        let at = pages.iter().position(|(other, _)| other == page)?;
+        pages.remove(at).map(|(_, ours)| ours)
+    }
+
+    fn pages(&self) -> MutexGuard<'_, VecDeque<(String, String)>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
     /// The id under which the client is to know a page, remembered with the upstream's, if it has one.
-    pub(super) fn page(&self, params: &Json) -> String {
+    pub(super) fn page(self: &Arc<Self>, params: &Json) -> String {
         let ours = random_id();
-        let theirs = params.root().member("elicitationId").and_then(Node::as_str);
-        if let Some(theirs) = theirs {
-            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-            if pages.len() >= PAGES {
-                pages.pop_front();
-            }
-            pages.push_back((theirs.into_owned(), ours.clone()));
+        if let Some(theirs) = page_of(params.root()) {
+            self.sends(theirs, ours.clone());
         }
         ours
+    }
+
+    /// The client is told by an error which pages it has to visit first, by these ids (PROTOCOL D2d).
+    pub(in crate::downstream) fn sends_to(self: &Arc<Self>, error: &RpcError) {
+        let data = error
+            .data
+            .as_ref()
+            .filter(|_| error.code == codes::URL_ELICITATION_REQUIRED);
+        let pages = data.and_then(|data| data.root().member("elicitations"));
+        for page in pages.into_iter().flat_map(Node::elements).take(PAGES) {
+            if let Some(id) = page_of(page) {
+                self.sends(id.clone(), id);
+            }
+        }
+    }
+
+    fn sends(self: &Arc<Self>, theirs: String, ours: String) {
+        self.pages.sent(&theirs, self);
+        if let Some(oldest) = self.asks.remember(theirs, ours) {
+            self.pages.forget(&oldest);
+        }
     }
 
     /// The notification that a page is done with, if it is one that this client was sent to; told once.
     /// Of what the upstream says only the id is looked at, and nothing goes on.
     pub(in crate::downstream) fn elicited(&self, params: &Json) -> Option<Bytes> {
-        let id = params.root().member("elicitationId")?.as_str()?;
-        let (_, ours) = {
-            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = pages.iter().position(|(page, _)| *page == id)?;
-            pages.remove(at)?
-        };
-        let params = meta::object_of(&[("elicitationId", Json::string(&ours))]);
-        let method = methods::ELICITATION_COMPLETE;
-        Some(encode::notification(method, Some(&params)))
+        let page = page_of(params.root())?;
+        let ours = self.asks.visited(&page)?;
+        self.pages.forget(&page);
+        Some(Notice::Visited(ours.into()).frame())
     }
+}
+
+/// What comes when the call that sent somebody there is over.
+impl events::Sender for Session {
+    fn done(&self, page: &str) -> bool {
+        let ours = self.asks.visited(page);
+        ours.is_some_and(|ours| {
+            self.outbox.notify(Notice::Visited(ours.into()));
+            true
+        })
+    }
+}
+
+/// The id of a page, as the upstream's key and its own id of it.
+fn page_of(elicitation: Node<'_>) -> Option<String> {
+    let id = elicitation.member("elicitationId")?.as_str()?;
+    Some(id.into_owned())
 }
 
 /// A new question to the client of `session`; `None` when too many are open, or when nobody answers any more.
@@ -237,7 +289,7 @@ mod tests {
             );
             Json::parse(text.into(), &Limits::CLIENT).unwrap()
         };
-        let (asks, other) = (Asks::default(), Asks::default());
+        let (asks, other) = (Session::for_tests(), Session::for_tests());
         let ours = asks.page(&params("notes:1"));
         assert_ne!(ours, other.page(&params("notes:2")));
         assert_eq!(other.elicited(&params("notes:1")), None);

@@ -23,6 +23,8 @@ pub(super) enum Notice {
         /// What is watched: the same, or what that lies below.
         watched: Arc<str>,
     },
+    /// `notifications/elicitation/complete`, of the page that the client knows by this id.
+    Visited(Arc<str>),
 }
 
 impl Notice {
@@ -56,6 +58,10 @@ impl Notice {
             Self::Updated { uri, .. } => encode::notification(
                 methods::RESOURCE_UPDATED,
                 Some(&meta::object_of(&[("uri", Json::string(uri))])),
+            ),
+            Self::Visited(id) => encode::notification(
+                methods::ELICITATION_COMPLETE,
+                Some(&meta::object_of(&[("elicitationId", Json::string(id))])),
             ),
         }
     }

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     call::{Call, CallId, Caller, Identity, LogLevel, Op, Owner, Principal, Trail},
+    events::Pages,
     json::Json,
     metrics::Bound,
     protocol::{Revision, names::Scope},
@@ -56,6 +57,13 @@ pub struct SessionSeen {
     pub piped: bool,
 }
 
+/// What all sessions of a process share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) outboxes: Arc<outbox::Shared>,
+    pub(super) pages: Arc<Pages>,
+}
+
 /// One session.
 #[derive(Debug)]
 pub(in crate::downstream) struct Session {
@@ -75,6 +83,8 @@ pub(in crate::downstream) struct Session {
     pub(super) outbox: Outbox,
     /// What its client has been asked and not answered.
     pub(in crate::downstream) asks: Asks,
+    /// Where pages are known that clients of all sessions were sent to.
+    pub(super) pages: Arc<Pages>,
     /// What runs.
     pub(super) flights: Flights,
     /// Watched resources.
@@ -97,7 +107,7 @@ impl Session {
         identity: Arc<Identity>,
         ended: CancellationToken,
         scope: Scope,
-        outboxes: Arc<outbox::Shared>,
+        shared: &Shared,
         piped: bool,
     ) -> Self {
         let payer = identity.payer();
@@ -108,7 +118,8 @@ impl Session {
             identity: ArcSwap::new(identity),
             proved: watch::Sender::new(0),
             ended,
-            outbox: Outbox::new(outboxes, payer),
+            outbox: Outbox::new(shared.outboxes.clone(), payer),
+            pages: shared.pages.clone(),
             asks: Asks::default(),
             flights: Flights::default(),
             subscriptions: Subscriptions::default(),
@@ -268,11 +279,14 @@ impl Session {
             Identity::anonymous(),
             ended,
             Scope::All,
-            Arc::new(outbox::Shared::keeping(outbox::Room {
-                notices: 256,
-                bytes: 1 << 20,
-                watched: 256,
-            })),
+            &Shared {
+                outboxes: Arc::new(outbox::Shared::keeping(outbox::Room {
+                    notices: 256,
+                    bytes: 1 << 20,
+                    watched: 256,
+                })),
+                pages: Arc::default(),
+            },
             false,
         ))
     }

@@ -11,11 +11,11 @@ use hashbrown::DefaultHashBuilder;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Session, SessionSeen, outbox};
+use super::{Session, SessionSeen, outbox, session::Shared};
 use crate::{
     call::{Affinity, Caller, Identity},
     downstream::seats::{Seat, Seats},
-    events::Party,
+    events::{Pages, Party},
     metrics,
     protocol::{ClientCapabilities, Revision, names::Scope},
     tasks::Tasks,
@@ -66,7 +66,7 @@ pub struct Sessions {
     bounds: SessionBounds,
     live: DashMap<Arc<str>, Live, DefaultHashBuilder>,
     seats: Arc<Seats>,
-    outboxes: Arc<outbox::Shared>,
+    shared: Shared,
 }
 
 /// An open session, which takes a seat.
@@ -81,17 +81,20 @@ struct Live {
 const SHARDS: usize = 128;
 
 impl Sessions {
-    /// No sessions yet. A task in `tasks` ends those that are idle or old.
-    pub fn new(bounds: SessionBounds, tasks: &Tasks) -> Arc<Self> {
+    /// No sessions yet, whose clients are sent to `pages`. A task in `tasks` ends those that are idle or old.
+    pub fn new(bounds: SessionBounds, pages: Arc<Pages>, tasks: &Tasks) -> Arc<Self> {
         let sessions = Arc::new(Self {
             bounds,
             live: DashMap::with_hasher_and_shard_amount(DefaultHashBuilder::default(), SHARDS),
             seats: Arc::default(),
-            outboxes: Arc::new(outbox::Shared::keeping(outbox::Room {
-                notices: bounds.waiting.0,
-                bytes: bounds.waiting.1,
-                watched: bounds.addresses,
-            })),
+            shared: Shared {
+                outboxes: Arc::new(outbox::Shared::keeping(outbox::Room {
+                    notices: bounds.waiting.0,
+                    bytes: bounds.waiting.1,
+                    watched: bounds.addresses,
+                })),
+                pages,
+            },
         });
         let swept = Arc::downgrade(&sessions);
         tasks.spawn(async move {
@@ -134,7 +137,7 @@ impl Sessions {
 
     /// How many event streams were cut off because their clients did not keep up.
     pub fn slow_consumers(&self) -> u64 {
-        self.outboxes.slow.load(Ordering::Relaxed)
+        self.shared.outboxes.slow.load(Ordering::Relaxed)
     }
 
     /// The bounds.
@@ -174,7 +177,7 @@ impl Sessions {
             identity,
             ended,
             scope,
-            self.outboxes.clone(),
+            &self.shared,
             piped,
         ));
         let live = Live {
@@ -256,7 +259,7 @@ mod tests {
     };
 
     fn sessions(bounds: SessionBounds) -> Arc<Sessions> {
-        Sessions::new(bounds, &Tasks::new())
+        Sessions::new(bounds, Arc::default(), &Tasks::new())
     }
 
     fn open(sessions: &Sessions) -> Result<Arc<Session>, Refused> {
@@ -456,7 +459,7 @@ mod tests {
             (bounds.absolute, true, Bound::SessionAbsolute),
         ] {
             for (age, ends) in [(life - MOMENT, false), (life, true), (life + MOMENT, true)] {
-                let sessions = Sessions::new(bounds, &Tasks::new());
+                let sessions = Sessions::new(bounds, Arc::default(), &Tasks::new());
                 let session = open(&sessions).unwrap();
                 let _stream = is_read.then(|| session.outbox.open(Form::Events).unwrap());
                 seen::take();

@@ -62,7 +62,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
             tasks: tasks.clone(),
             drain_deadline: DrainDeadline::default(),
         }),
-        sessions: Sessions::new(SessionBounds::default(), &tasks),
+        sessions: Sessions::new(SessionBounds::default(), Arc::default(), &tasks),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
         observed: false,

@@ -66,6 +66,13 @@ impl Upstream {
         .await;
     }
 
+    /// Says something that belongs to no call, on every session of the handshake era.
+    pub(crate) async fn say_unasked(&self, method: &str, params: &str) {
+        let on_sessions =
+            |kind: &OutletKind, _: Option<&str>| !matches!(kind, OutletKind::Listen(..));
+        self.tell(method, params, on_sessions).await;
+    }
+
     /// Sends a request of the server's own that belongs to no call, and waits for the response: the whole message.
     pub(crate) async fn ask_unasked(&self, method: &str, params: &str) -> Value {
         let (id, answer) = self.stage.awaiting();

@@ -349,6 +349,54 @@ async fn that_an_elicitation_is_complete_is_told_to_its_own_client_by_our_id() {
     assert_eq!(talk.answer.text(), "done");
 }
 
+/// Feature: Elicitation completed (LL). As a rule the call is over by then; after -32042 always.
+#[tokio::test]
+async fn that_a_page_is_done_with_is_told_after_the_call_to_who_was_sent_there_and_to_nobody_else()
+{
+    const MUST: &str = r#"{"code":-32042,"message":"Sign in first","data":{"elicitations":[{"mode":"url","elicitationId":"e-9","url":"https://accounts.example/sign-in","message":"Sign in"}]}}"#;
+    const COMPLETE: &str = "notifications/elicitation/complete";
+    let legacy = Revision::V2025_11_25;
+    let notes = Upstream::pipe(legacy)
+        .telling()
+        .tools([tool("ask"), tool("must")])
+        .on("tools/call", |heard| {
+            if heard.params.contains("must") {
+                return Play::Error(MUST.into());
+            }
+            Play::live(|turn: Turn| async move {
+                turn.ask(VISIT.0, VISIT.1).await;
+                turn.result(&text_result("done")).await;
+            })
+        });
+    let gateway = Gateway::of()
+        .upstream_with("notes", &notes, "isolation: session")
+        .start()
+        .await;
+    let client = gateway.client_able(legacy, ALL).await;
+    let other = gateway.client_able(legacy, ALL).await;
+    let talk = client.call("notes_ask", "{}").answering(usual).await;
+    let asked = talk.asked[0].1["elicitationId"].clone();
+    let refused = client.call("notes_must", "{}").await.error();
+    let required = refused["data"]["elicitations"][0]["elicitationId"].clone();
+    let (mut own, mut others) = (client.reading(None).await, other.reading(None).await);
+    for (theirs, ours) in [("e-9", required), ("e-1", asked)] {
+        // Told twice, it is told once.
+        for _ in 0..2 {
+            let params = format!(r#"{{"elicitationId":"{theirs}"}}"#);
+            notes.say_unasked(COMPLETE, &params).await;
+        }
+        let heard = parse(&own.message().await.data);
+        assert_eq!(heard["method"], COMPLETE, "{heard}");
+        assert_eq!(heard["params"]["elicitationId"], ours);
+    }
+    notes.offer(0, [tool("ask")]);
+    notes.announce("tools").await;
+    for stream in [&mut own, &mut others] {
+        let next = parse(&stream.message().await.data);
+        assert_eq!(next["method"], "notifications/tools/list_changed");
+    }
+}
+
 #[tokio::test]
 async fn msg_3_an_answer_that_is_refused_for_a_name_ends_its_question() {
     for upstream in [Revision::V2025_11_25, Revision::V2026_07_28] {

@@ -290,7 +290,7 @@ impl Unrolled {
                 None => Json::empty_object(),
             };
             let revision = self.session.revision;
-            let id = || self.session.asks.page(&params);
+            let id = || self.session.page(&params);
             let worded = questions::params(method, &params, revision, id)
                 .and_then(|params| Some((params, asks::open(&self.session)?)));
             match worded {

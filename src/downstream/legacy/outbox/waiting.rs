@@ -78,7 +78,7 @@ impl Waiting {
     pub(super) fn forget(&mut self, watched: &str) {
         let is_of_it = |notice: &Notice| match notice {
             Notice::Updated { watched: of, .. } => **of == *watched,
-            Notice::List(_) => false,
+            Notice::List(_) | Notice::Visited(_) => false,
         };
         self.queue.retain(|(notice, _)| !is_of_it(notice));
         self.bytes = self.queue.iter().map(|(notice, _)| bytes(notice)).sum();
@@ -98,7 +98,8 @@ impl Waiting {
         self.queue.push_back((notice, Instant::now()));
     }
 
-    /// The oldest of a resource goes where even that is too much: somebody subscribes to ever others and reads nothing.
+    /// The oldest of a resource, or of a page, goes where even that is too much: somebody subscribes to ever others and reads
+    /// nothing.
     fn push_beyond(&mut self, notice: Notice, room: &Room) -> Put {
         let is_list = |notice: &Notice| matches!(notice, Notice::List(_));
         let full = self.queue.len() >= room.notices + room.watched;
@@ -118,7 +119,7 @@ impl Waiting {
 fn below(notice: &Notice) -> Option<&Arc<str>> {
     match notice {
         Notice::Updated { uri, watched } => (uri != watched).then_some(watched),
-        Notice::List(_) => None,
+        Notice::List(_) | Notice::Visited(_) => None,
     }
 }
 
@@ -126,6 +127,6 @@ fn below(notice: &Notice) -> Option<&Arc<str>> {
 fn bytes(notice: &Notice) -> usize {
     match notice {
         Notice::Updated { uri, watched } if uri != watched => uri.len(),
-        Notice::Updated { .. } | Notice::List(_) => 0,
+        Notice::Updated { .. } | Notice::List(_) | Notice::Visited(_) => 0,
     }
 }
