@@ -10,7 +10,9 @@ use super::{Check, grants, pem, pins, secs};
 use crate::{
     config::{
         hint,
-        raw::{self, Auth, CONCURRENCY, Definitions, POLL, STALE_FOR, Sharing, Transport, Upstream},
+        raw::{
+            self, Auth, CONCURRENCY, Definitions, POLL, STALE_FOR, Sharing, Transport, Upstream,
+        },
         secrets,
         units::{Ordered, Time},
     },

@@ -17,9 +17,7 @@ use tower::service_fn;
 use super::*;
 use crate::{
     audit::journal::Journal,
-    call::{
-        Call, Cut, Event, LogLevel, Op, Outcome, Reply, ReplyStream, ServerCard, Step, Trail,
-    },
+    call::{Call, Cut, Event, LogLevel, Op, Outcome, Reply, ReplyStream, ServerCard, Step, Trail},
     downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, stdio},
     json::{Json, Limits},
     metrics::{Bound, seen},

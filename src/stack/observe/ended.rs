@@ -135,7 +135,9 @@ fn lost(code: i64, reason: Option<&str>) -> End {
             End::Unavailable
         }
         // There is no code for it in both eras.
-        codes::INTERNAL_ERROR if reason == Some(UpstreamError::CannotVisit(NoVisit::Shared).reason()) => {
+        codes::INTERNAL_ERROR
+            if reason == Some(UpstreamError::CannotVisit(NoVisit::Shared).reason()) =>
+        {
             End::Invalid
         }
         codes::CONTENT_BLOCKED => End::Blocked,

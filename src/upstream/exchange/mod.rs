@@ -235,7 +235,7 @@ impl Exchange {
             listens: false,
             resumes: self.line.era == Era::Legacy,
             credential: None,
-            trail: std::mem::take(&mut self.wants.trail),
+            trail: mem::take(&mut self.wants.trail),
         }
     }
 

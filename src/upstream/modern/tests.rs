@@ -379,7 +379,7 @@ async fn over_http_dropping_the_call_lets_go_of_the_stream_and_says_nothing() {
     let mut call = Box::pin(peer.call(a_tool_call(), a_route("t")));
     assert!(futures_util::poll!(call.as_mut()).is_pending());
     drop(call);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await;
     assert_eq!(transport.dropped.load(Ordering::SeqCst), 1);
     assert_eq!(transport.sent().len(), 1);
 }
@@ -418,7 +418,7 @@ async fn on_a_pipe_dropping_the_call_or_its_stream_tells_the_upstream() {
 async fn an_answered_call_is_not_cancelled() {
     let (transport, peer) = over_a_pipe(|_| result("{}"));
     done(peer.call(a_tool_call(), a_route("t")).await);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await;
     assert_eq!(transport.sent().len(), 1);
 }
 

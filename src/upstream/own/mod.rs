@@ -408,7 +408,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_comes_back_when_their_lists_are_about_to_be_forgotten_is_kept() {
-        let own = Own::of(3);
+        let own = own(3);
         let claim = || own.claim(&somebody("ana"), 0, &Desk::default(), |_| {});
         let held = claim();
         let kept = Arc::clone(&held.kept);
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn nobody_is_read_for_anew_before_it_is_told_that_nothing_is_kept() {
-        let (own, ana, desk) = (Own::of(3), somebody("ana"), Desk::default());
+        let (own, ana, desk) = (own(3), somebody("ana"), Desk::default());
         let order = Mutex::new(Vec::new());
         let note = |what: &'static str| order.lock().unwrap().push(what);
         let noted = || std::mem::take(&mut *order.lock().unwrap());
@@ -436,7 +436,7 @@ mod tests {
                 let told = || {
                     threads.spawn(|| drop(own.claim(&ana, 0, &desk, |_| note("begun"))));
                     // Long enough for whoever would not wait.
-                    std::thread::sleep(Duration::from_millis(50));
+                    std::thread::park_timeout(Duration::from_millis(50));
                     note("told");
                 };
                 if idle {
