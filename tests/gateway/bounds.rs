@@ -188,7 +188,7 @@ fn asks(inputs: usize, state: usize, rounds: usize) -> impl Fn(&Heard) -> Play +
         }
         Play::Result(format!(
             r#"{{"resultType":"input_required","inputRequests":{{{questions}}},"requestState":"{}"}}"#,
-            "s".repeat(state - 2)
+            "s".repeat(state)
         ))
     }
 }
