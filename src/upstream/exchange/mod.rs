@@ -334,6 +334,11 @@ impl Exchange {
         self.resting = true;
     }
 
+    /// Reads no more of its frames.
+    pub(super) fn hang_up(&mut self) {
+        self.frames = None;
+    }
+
     /// Gives it up: what is left to do is to tell the upstream, where there is anything to tell. Its share of work is held until
     /// that is done, which bounds how many of these there are.
     pub(super) fn giving_up(&mut self) -> Option<impl Future<Output = ()> + Send + use<>> {

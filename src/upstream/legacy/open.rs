@@ -565,6 +565,7 @@ impl OpenCall {
         // Nobody goes on with it, from here on and not only when the server has been told.
         self.meanwhile = None;
         self.aside = None;
+        self.hang_up();
         let line = Arc::clone(&self.session.line);
         let cancel = Ok(meta::object_of(&[("action", Json::string("cancel"))]));
         let error = Err(RpcError::new(codes::INTERNAL_ERROR, "nobody answered"));
@@ -586,8 +587,18 @@ impl OpenCall {
         self.give_up().await;
     }
 
+    /// Reads no more of what comes on a pipe: what its server still asks there is refused at once, and its answer, which may come
+    /// before it is told of the end, is known to be nobody's and lets others be asked.
+    fn hang_up(&mut self) {
+        if self.seat.is_some() {
+            self.sending = None;
+            self.exchange.hang_up();
+        }
+    }
+
     /// Gives it up, and returns when the server has been told. Its seat is left when the server has had time to heed that.
     async fn give_up(&mut self) {
+        self.hang_up();
         let Some(telling) = self.exchange.giving_up() else {
             return;
         };

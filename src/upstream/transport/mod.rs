@@ -115,7 +115,7 @@ pub trait Owners: Send + Sync + std::fmt::Debug {
     /// The number of the request in whose course it was sent, if anybody can say.
     fn whose(&self, frame: &Frame) -> Option<u64>;
 
-    /// The answer to a request has come that nobody waits for any more.
+    /// The answer to a request has come that nobody waits for any more, or that nobody can read.
     fn late(&self, number: u64);
 
     /// Whether all who ask something on the session are one caller, who may be held up by what they do not read.

@@ -1,10 +1,17 @@
 //! Tests: whose question it is, what may be asked, and who shares a session.
 
+use std::sync::OnceLock;
+
 use super::{
     super::{attribution::HEEDING, tests::on_pipes_of},
     *,
 };
-use crate::upstream::{asking::Offer, scripted::a_pipe, spec::Timeouts, transport::Owners};
+use crate::upstream::{
+    asking::Offer,
+    scripted::{Processes, a_pipe},
+    spec::Timeouts,
+    transport::Owners,
+};
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused_and_reaches_nobody() {
@@ -213,6 +220,33 @@ async fn what_a_call_that_is_given_up_still_asks_on_a_pipe_is_nobodys_and_others
         assert_eq!(text(reply), r#"{"n":2}"#);
         assert_eq!(waited, if answers { Duration::ZERO } else { HEEDING });
     }
+}
+
+/// It has done with the call before it is told that the call is cancelled.
+#[tokio::test(start_paused = true)]
+async fn who_answers_as_soon_as_it_hears_that_nobody_will_keeps_no_other_call_waiting() {
+    let all = Arc::new(OnceLock::<Arc<Processes>>::new());
+    let known = Arc::clone(&all);
+    let (processes, peer) = on_pipes(Isolation::Session, move |nth, sent| {
+        match sent.method.as_str() {
+            "tools/call" => Play::Open,
+            "" => {
+                known.get().unwrap().made()[nth].tell(0, &last("{}"));
+                Play::Status(202)
+            }
+            _ => Play::Status(202),
+        }
+    })
+    .await;
+    assert!(all.set(Arc::clone(&processes)).is_ok());
+    let peer = Arc::new(peer);
+    let (pipe, first) = asked_on_own_pipe(&processes, &peer, able("k")).await;
+    let began = Instant::now();
+    // Its caller is not told.
+    drop(first);
+    goes_out(&pipe, &peer, 1).await;
+    assert!(answers(&pipe)[0].contains(r#""action":"cancel""#));
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 /// SECURITY REL-3: a person may be at lunch, and nobody else hangs for that.

@@ -92,13 +92,17 @@ impl Inbox {
             Frame::Response(response) => {
                 let number = response.id.as_ref().and_then(|id| id.as_minted());
                 let wire = self.json.of_lists();
+                let mut reads = true;
                 let sorted = match number {
-                    Some(number) => self
-                        .mux
-                        .finish(number, |limits| within(limits, &wire, text).map(|()| frame)),
+                    Some(number) => self.mux.finish(number, |limits| {
+                        let fits = within(limits, &wire, text);
+                        reads = fits.is_ok();
+                        fits.map(|()| frame)
+                    }),
                     None => Err(Stray::Foreign),
                 };
                 match (sorted, number) {
+                    (Ok(()), Some(number)) if !reads => self.mux.late(number),
                     (Ok(()), _) => {}
                     (Err(Stray::Late), Some(number)) => {
                         self.mux.late(number);
@@ -227,6 +231,8 @@ impl Inbox {
         for number in spoiled {
             let fault = |_: &Limits| Err(UpstreamError::undecodable(error));
             told |= self.mux.finish(number, fault).is_ok();
+            // Its server has done with it, though nobody can read with what.
+            self.mux.late(number);
         }
         if told {
             self.noise = 0;

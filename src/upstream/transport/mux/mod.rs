@@ -213,7 +213,7 @@ impl Mux {
         self.waiting(number).map(|(slot, _limits)| slot)
     }
 
-    /// The answer has come to a request that was given up on.
+    /// The answer has come to a request that was given up on, or will be because it cannot be read.
     fn late(&self, number: u64) {
         if let Some(owners) = self.0.owners.get() {
             owners.late(number);

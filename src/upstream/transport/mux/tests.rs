@@ -391,6 +391,21 @@ async fn that_an_answer_came_too_late_is_told_to_who_knows_whose_it_was() {
     assert_eq!(*owners.late.lock().unwrap(), [1]);
 }
 
+#[tokio::test]
+async fn that_an_answer_came_which_nobody_can_read_is_told_to_who_knows_whose_it_was() {
+    let array = vec!["0"; Limits::UPSTREAM.values + 10].join(",");
+    for result in ["7".to_owned(), format!(r#"{{"a":[{array}]}}"#)] {
+        let (mux, mut inbox) = mux();
+        let owners = Arc::new(First::default());
+        mux.sort_by(Arc::<First>::clone(&owners));
+        let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        inbox.take(text.into()).await.unwrap();
+        assert!(first.next().await.unwrap().is_err());
+        assert_eq!(*owners.late.lock().unwrap(), [1]);
+    }
+}
+
 pub(super) const ASKED: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}";
 const LOG: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"log\",\"params\":{}}";
 
