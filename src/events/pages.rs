@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     fmt::Debug,
+    ptr,
     sync::{Arc, Mutex, Weak},
 };
 
@@ -45,9 +46,15 @@ impl Pages {
         }
     }
 
-    /// Nobody is to hear of a page any more.
-    pub fn forget(&self, page: &str) {
-        held(&self.sent).remove(page);
+    /// Who sent somebody to a page is not to hear of it any more. If somebody else did so since, they are.
+    pub fn forget(&self, page: &str, by: &impl Sender) {
+        let mut sent = held(&self.sent);
+        let is_theirs = sent
+            .get(page)
+            .is_some_and(|it| ptr::addr_eq(it.as_ptr(), ptr::from_ref(by)));
+        if is_theirs {
+            sent.remove(page);
+        }
     }
 
     /// The server says that a page is done with. False when nobody hears that.
@@ -82,7 +89,8 @@ mod tests {
         for (page, by) in [("u/1", &one), ("u/2", &two), ("u/3", &one), ("u/4", &two)] {
             pages.sent(page, by);
         }
-        pages.forget("u/3");
+        pages.forget("u/1", &*two);
+        pages.forget("u/3", &*one);
         drop(two);
         let told = ["u/0", "u/1", "u/1", "u/2", "u/3"].map(|page| pages.done(page));
         assert_eq!(told, [false, true, false, false, false]);

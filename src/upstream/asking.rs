@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use super::{UpstreamError, terms::Terms};
 use crate::{
     call::{Call, Caller, InputRequired, State},
-    json::{Edits, Json, Kind, Node},
+    json::{Edits, Fate, Json, Kind, Node},
     metrics::{Bound, reached},
     protocol::{Revision, codes, extensions, methods},
     resume::Bounds,
@@ -260,6 +260,15 @@ pub(super) fn without_context(edits: &mut Edits, params: Node<'_>) {
     }
 }
 
+/// Names no page: this revision has no ids of pages, and one that came all the same could be that of another server's page.
+fn without_page(edits: &mut Edits, params: Node<'_>) {
+    let fate = |key: &str, _: Node<'_>| match key {
+        "elicitationId" => Fate::Remove,
+        _ => Fate::Keep,
+    };
+    edits.members(params, fate, &[]);
+}
+
 /// Whether the state of a task sends its caller to an address.
 pub(super) fn sends_somewhere(state: &Json) -> bool {
     let asked = state.root().member("inputRequests");
@@ -335,10 +344,12 @@ pub(super) fn input_required(
                 None => broken(&why.to_string()),
             }
         })?;
-        if let Some(params) = params
-            && method.as_deref() == Some(methods::SAMPLING_CREATE)
-        {
-            without_context(&mut edits, params);
+        if let Some(params) = params {
+            match method.as_deref() {
+                Some(methods::SAMPLING_CREATE) => without_context(&mut edits, params),
+                Some(methods::ELICITATION_CREATE) => without_page(&mut edits, params),
+                _ => {}
+            }
         }
     }
     Ok(InputRequired {
@@ -528,6 +539,15 @@ mod tests {
                 .requests
                 .as_str()
                 .contains(r#""includeContext":"none""#)
+        );
+        let url = offer(r#"{"elicitation":{"url":{}}}"#, MODERN);
+        let page = json(
+            r#"{"inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"url","elicitationId":"notes/7","message":"m","url":"https://a"}}}}"#,
+        );
+        let page = input_required(&page, url, &Bounds::default()).unwrap();
+        assert_eq!(
+            page.requests.as_str(),
+            r#"{"k":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://a"}}}"#
         );
         let many: Vec<_> = (0..9)
             .map(|n| format!(r#""{n}":{{"method":"roots/list"}}"#))

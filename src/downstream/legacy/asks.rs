@@ -164,7 +164,7 @@ impl Session {
     fn sends(self: &Arc<Self>, theirs: String, ours: String) {
         self.pages.sent(&theirs, self);
         if let Some(oldest) = self.asks.remember(theirs, ours) {
-            self.pages.forget(&oldest);
+            self.pages.forget(&oldest, &**self);
         }
     }
 
@@ -173,7 +173,7 @@ impl Session {
     pub(in crate::downstream) fn elicited(&self, params: &Json) -> Option<Bytes> {
         let page = page_of(params.root())?;
         let ours = self.asks.visited(&page)?;
-        self.pages.forget(&page);
+        self.pages.forget(&page, self);
         Some(Notice::Visited(ours.into()).frame())
     }
 }
