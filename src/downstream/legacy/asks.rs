@@ -168,11 +168,15 @@ impl Session {
         }
     }
 
-    /// The notification that a page is done with, if it is one that this client was sent to; told once.
+    /// The notification that a page is done with, if it is one that this client was sent to; told once. Else whoever was sent
+    /// there hears of it: on a pipe it comes on the call that may be asked just then, whosever page it is.
     /// Of what the upstream says only the id is looked at, and nothing goes on.
     pub(in crate::downstream) fn elicited(&self, params: &Json) -> Option<Bytes> {
         let page = page_of(params.root())?;
-        let ours = self.asks.visited(&page)?;
+        let Some(ours) = self.asks.visited(&page) else {
+            self.pages.done(&page);
+            return None;
+        };
         self.pages.forget(&page, self);
         Some(Notice::Visited(ours.into()).frame())
     }
@@ -301,6 +305,11 @@ mod tests {
             )
         );
         assert_eq!(asks.elicited(&params("notes:1")), None, "once");
+        // What comes on a call of another's is told to who was sent there.
+        asks.page(&params("notes:3"));
+        other.pages.sent("notes:3", &asks);
+        assert_eq!(other.elicited(&params("notes:3")), None);
+        assert_eq!(asks.elicited(&params("notes:3")), None, "it was told");
         for n in 0..=PAGES {
             asks.page(&params(&n.to_string()));
         }

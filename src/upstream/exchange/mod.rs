@@ -454,12 +454,15 @@ impl Exchange {
             }
             methods::ELICITATION_COMPLETE if self.wants.relays => {
                 let caller = self.wants.caller.as_ref()?;
-                // To a client of the newer era this is no more than a reason to look again (PROTOCOL D1).
-                (caller.revision.era() == Era::Legacy).then(|| {
-                    let params = meta::crossing(&notification.params?);
-                    let params = visits::outward(&self.line.terms.id, &params);
-                    Some(Happened::Event(Event::Elicited(params)))
-                })?
+                if caller.revision.era() == Era::Modern {
+                    // To its own client this is no more than a reason to look again (PROTOCOL D1). On a pipe it may be about
+                    // where somebody else was sent.
+                    self.line.hear(&notification);
+                    return None;
+                }
+                let params = meta::crossing(&notification.params?);
+                let params = visits::outward(&self.line.terms.id, &params);
+                Some(Happened::Event(Event::Elicited(params)))
             }
             _ => {
                 match self.line.era {

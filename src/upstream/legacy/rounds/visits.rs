@@ -1,6 +1,36 @@
 //! Tests: URLs that a user is asked to visit.
 
+use std::sync::Mutex;
+
 use super::*;
+use crate::events;
+
+/// Keeps the pages that it hears are done with.
+#[derive(Debug, Default)]
+struct Visitor(Mutex<Vec<String>>);
+
+impl events::Sender for Visitor {
+    fn done(&self, page: &str) -> bool {
+        self.0.lock().unwrap().push(page.to_owned());
+        true
+    }
+}
+
+/// It comes on the call that may be asked just then, and its caller may be of the era that is told nothing.
+#[tokio::test(start_paused = true)]
+async fn that_a_page_is_done_with_is_told_to_who_sent_somebody_there_also_on_anothers_call() {
+    let (transport, peer) = played(&an_address()).await;
+    let visitor = Arc::<Visitor>::default();
+    peer.terms.desk.pages().sent("u/e", &visitor);
+    let complete = note(
+        "notifications/elicitation/complete",
+        r#"{"elicitationId":"e"}"#,
+    );
+    let says = [complete.as_str(), complete.as_str(), &last("{}")];
+    let reply = begun(&transport, &peer, able("k"), 0, &says).await;
+    assert_eq!(text(reply), "{}");
+    assert_eq!(*visitor.0.lock().unwrap(), ["u/e"]);
+}
 
 #[tokio::test(start_paused = true)]
 async fn urls_have_outward_ids_for_their_own_era_and_none_for_the_other() {
