@@ -14,7 +14,7 @@ use super::{
     tasks::{Plan, Unwanted},
 };
 use crate::{
-    call::{Call, LogLevel, Op, Reply, ReplyStream, State, TaskOp},
+    call::{Call, LogLevel, Op, Reply, ReplyStream, State, TaskOp, Trail},
     catalog::Route,
     json::Json,
     protocol::{meta, methods},
@@ -73,8 +73,17 @@ impl Going<'_> {
             looks: false,
             keeps: self.call.op.may_be_kept(),
             stake: self.call.stake.clone(),
-            trail: self.call.trail.clone(),
+            trail: self.trail(),
             quiet: false,
+        }
+    }
+
+    /// Where it is noted that it is sent once more: a look of our own at a task is no sending of the call that it is for.
+    fn trail(&self) -> Trail {
+        if self.plan == Plan::None && matches!(self.call.op, Op::Task(..)) {
+            Trail::NONE
+        } else {
+            self.call.trail.clone()
         }
     }
 
@@ -186,7 +195,7 @@ impl Legacy {
             ));
         }
         let session = self.session(&slot, Some(&call.identity), deadline).await?;
-        call.trail.sent_again();
+        going.trail().sent_again();
         match self.attempt(&session, &mut going).await? {
             Attempt::Replied(reply) => Ok(reply),
             Attempt::Gone => {

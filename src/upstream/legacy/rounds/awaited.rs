@@ -1,6 +1,7 @@
 //! Tests: tools that run only as tasks, for callers who know of none: what becomes of the task once it has asked.
 
 use super::*;
+use crate::call::{Origin, Trail};
 
 const TASK: &str = r#"{"task":{"taskId":"local","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttl":null}}"#;
 
@@ -90,6 +91,20 @@ async fn at_work(looks: Vec<Play>) -> (Arc<Scripted>, Arc<Legacy>) {
     .await;
     comes_to_have_tasks(&peer);
     (transport, Arc::new(peer))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_task_that_is_sent_again_is_no_sending_of_its_tool() {
+    let done = r#"{"taskId":"local","status":"completed","createdAt":"c","lastUpdatedAt":"l","ttl":null}"#;
+    let (transport, peer) = at_work(vec![Play::Status(404), result(done)]).await;
+    let trail = Trail::of(Origin::default());
+    let call = Call {
+        trail: trail.clone(),
+        ..able("k")
+    };
+    assert_eq!(text(peer.call(call, only_as_a_task()).await), r#"{"n":1}"#);
+    assert_eq!(transport.sent_of("tasks/get").len(), 2);
+    assert_eq!(trail.read(|facts| facts.attempts), 0);
 }
 
 #[tokio::test(start_paused = true)]
