@@ -13,7 +13,7 @@ use futures_util::{
 };
 use http::StatusCode;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
 
@@ -602,10 +602,17 @@ impl OpenCall {
         let Some(telling) = self.exchange.giving_up() else {
             return;
         };
-        telling.await;
-        if let Some(seat) = self.seat.take() {
-            self.session.line.terms.tasks.spawn(seat.leave_in_time());
-        }
+        let seat = self.seat.take();
+        let (told, hears) = oneshot::channel::<()>();
+        // Whoever waits for that may go at any time, and the server is told all the same.
+        self.session.line.terms.tasks.spawn(async move {
+            telling.await;
+            drop(told);
+            if let Some(seat) = seat {
+                seat.leave_in_time().await;
+            }
+        });
+        drop(hears.await);
     }
 
     /// Whether it only reads what a task of its caller's comes to. The task goes on without it, and asks whoever reads next:

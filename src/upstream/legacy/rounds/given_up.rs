@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::*;
+use super::{super::attribution::HEEDING, *};
 use crate::call::Stake;
 
 #[tokio::test(start_paused = true)]
@@ -218,6 +218,37 @@ async fn whoever_comes_when_time_is_up_lets_go_of_the_call_even_where_all_shares
     );
     assert!(answers(&transport)[0].contains(r#""action":"cancel""#));
     assert_eq!(peer.lot.len(), 0);
+}
+
+/// The server is told all the same, and has time to heed it.
+#[tokio::test(start_paused = true)]
+async fn whoever_lets_go_of_a_call_on_a_pipe_and_is_gone_at_once_lets_nobody_in_too_early() {
+    let (processes, peer) = on_pipes(Isolation::Session, |_, sent| match sent.method.as_str() {
+        "tools/call" => Play::Open,
+        "notifications/cancelled" => Play::After(1, Box::new(Play::Status(202))),
+        _ => Play::Status(202),
+    })
+    .await;
+    let peer = Arc::new(peer);
+    let call = able("k");
+    let (pipe, first) = asked_on_own_pipe(&processes, &peer, call.clone()).await;
+    let asked = asked(first);
+    let late = Call {
+        deadline: Instant::now(),
+        resume: Some(Resume {
+            responses: None,
+            state: Some(asked.state),
+            ..Resume::default()
+        }),
+        ..call
+    };
+    let letting_go = peer.call(late, a_route("t"));
+    let gone = tokio::time::timeout(Duration::from_millis(500), letting_go).await;
+    assert!(gone.is_err());
+    assert_eq!(pipe.sent_of("notifications/cancelled").len(), 1);
+    let began = Instant::now();
+    goes_out(&pipe, &peer, 1).await;
+    assert!(began.elapsed() >= HEEDING, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
