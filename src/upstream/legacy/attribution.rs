@@ -47,26 +47,25 @@ pub(super) struct Attribution {
 #[derive(Debug)]
 struct Place {
     number: u64,
-    asks: bool,
-    answered: CancellationToken,
+    /// Set where it may be asked; cancelled when its answer came after all.
+    asks: Option<CancellationToken>,
 }
 
 /// A call's seat in its session. Dropping it is leaving.
 pub(super) struct Seat {
     number: u64,
     attribution: Arc<Attribution>,
-    turn: Option<Share>,
-    /// Cancelled when its answer came after all.
-    answered: CancellationToken,
+    /// Its turn, where it may be asked, and what is cancelled when its answer came after all.
+    turn: Option<(Share, CancellationToken)>,
 }
 
 impl Seat {
     /// Leaves when the server, which was told that the call is given up, can be taken to have done with it. What is asked until
     /// then is nobody's: the call is not there to hear it, and no other may be asked.
     pub(super) async fn leave_in_time(self) {
-        // Of who was never to be asked, nothing could be taken for another's.
-        if self.turn.is_some() {
-            drop(timeout(HEEDING, self.answered.cancelled()).await);
+        // Of who was never to be asked, no question could be taken for another's. A log line could, which is worth no wait.
+        if let Some((_, answered)) = &self.turn {
+            drop(timeout(HEEDING, answered.cancelled()).await);
         }
     }
 }
@@ -93,20 +92,16 @@ impl Attribution {
 
     /// Sits down for the call with this number: with a turn it may be asked, and it may want to hear of log lines.
     pub(super) fn sit(self: &Arc<Self>, number: u64, turn: Option<Share>, logs: bool) -> Seat {
-        let answered = CancellationToken::new();
+        let turn = turn.map(|turn| (turn, CancellationToken::new()));
         if turn.is_some() || logs {
-            self.seats().push(Place {
-                number,
-                asks: turn.is_some(),
-                answered: answered.clone(),
-            });
+            let asks = turn.as_ref().map(|(_turn, answered)| answered.clone());
+            self.seats().push(Place { number, asks });
         }
         self.busy.fetch_add(1, Ordering::Relaxed);
         Seat {
             number,
             attribution: Arc::clone(self),
             turn,
-            answered,
         }
     }
 
@@ -121,10 +116,10 @@ impl Owners for Attribution {
         let seats = self.seats();
         let place = match frame {
             Frame::Request(request) if &*request.method == methods::PING => None,
-            Frame::Request(_) => seats.iter().find(|place| place.asks),
+            Frame::Request(_) => seats.iter().find(|place| place.asks.is_some()),
             Frame::Notification(notification) => match &*notification.method {
                 methods::CANCELLED | methods::ELICITATION_COMPLETE => {
-                    seats.iter().find(|place| place.asks)
+                    seats.iter().find(|place| place.asks.is_some())
                 }
                 methods::MESSAGE if self.busy.load(Ordering::Relaxed) == 1 => seats.first(),
                 _ => None,
@@ -136,8 +131,9 @@ impl Owners for Attribution {
 
     fn late(&self, number: u64) {
         let seats = self.seats();
-        if let Some(place) = seats.iter().find(|place| place.number == number) {
-            place.answered.cancel();
+        let place = seats.iter().find(|place| place.number == number);
+        if let Some(answered) = place.and_then(|place| place.asks.as_ref()) {
+            answered.cancel();
         }
     }
 
