@@ -233,6 +233,22 @@ impl OpenCall {
                 None => true,
             }
         });
+        // Whoever goes on may be able to less than who was asked: what is not for them would be in the way of what comes
+        // next. About a task somebody may ask later who is able to more.
+        let (offer, is_outlived) = (self.offer, self.is_outlived());
+        self.questions.retain(|question| {
+            if is_outlived {
+                return true;
+            }
+            let asks = question.request.root();
+            let method = asks.member("method").and_then(Node::as_str);
+            let allowed = offer.allows(&method.unwrap_or_default(), asks.member("params"));
+            if let Err(why) = &allowed {
+                let refusal = RpcError::new(why.code(), why.to_string());
+                answers.push((question.id.clone(), Err(refusal)));
+            }
+            allowed.is_ok()
+        });
         if self.over.is_none() {
             let line = &self.session.line;
             let sent = answers

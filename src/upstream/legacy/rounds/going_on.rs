@@ -324,3 +324,26 @@ async fn an_answer_may_take_as_long_as_its_call_and_no_longer() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_whoever_goes_on_cannot_be_asked_any_more_is_refused_and_in_the_way_of_nothing() {
+    let (transport, peer) = played(&an_address()).await;
+    let call = able("k");
+    let first = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT, ROOTS]).await);
+    let less = Call {
+        caller: able_to("k", r#"{"elicitation":{}}"#).caller,
+        ..again(&call, &first, r#"{"ask-1":{"action":"accept"}}"#)
+    };
+    let going_on = peer.call(less, a_route("t"));
+    let speaking = async {
+        transport.until_count("", 2).await;
+        transport.tell(0, &ELICIT.replace(r#""id":7"#, r#""id":8"#));
+    };
+    let (reply, ()) = tokio::join!(going_on, speaking);
+    let next = asked(reply);
+    let keys: Vec<_> = next.requests.root().members().map(|it| it.key).collect();
+    assert_eq!(keys, ["ask-3"]);
+    let told = answers(&transport);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[1].contains(r#""error":{"code":-32601"#), "{told:?}");
+}
