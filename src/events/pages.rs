@@ -16,8 +16,6 @@ use super::held;
 
 /// The most pages whose end may still be told, each counted for each of its senders.
 const MOST: usize = 10_000;
-/// The longest id of a page that is looked at, in bytes.
-const ID_BYTES: usize = 1 << 10;
 
 /// Whoever sent somebody to a page.
 pub trait Sender: Debug + Send + Sync {
@@ -65,9 +63,12 @@ impl Sent {
 }
 
 impl Pages {
+    /// The longest id of a page that is looked at, in bytes.
+    pub const ID_BYTES: usize = 1 << 10;
+
     /// Somebody was sent to a page by this.
     pub fn sent<T: Sender + 'static>(&self, page: &str, by: &Arc<T>) {
-        if page.len() > ID_BYTES {
+        if page.len() > Self::ID_BYTES {
             return;
         }
         let by: Weak<T> = Arc::downgrade(by);

@@ -193,10 +193,11 @@ impl events::Sender for Session {
     }
 }
 
-/// The id of a page, as the upstream's key and its own id of it.
+/// The id of a page, as the upstream's key and its own id of it. Of one with a longer id than is looked at nothing is kept, and
+/// its end is not told.
 fn page_of(elicitation: Node<'_>) -> Option<String> {
     let id = elicitation.member("elicitationId")?.as_str()?;
-    Some(id.into_owned())
+    (id.len() <= events::Pages::ID_BYTES).then(|| id.into_owned())
 }
 
 /// A new question to the client of `session`; `None` when too many are open, or when nobody answers any more.
@@ -316,6 +317,22 @@ mod tests {
         assert_eq!(asks.elicited(&params("0")), None, "the oldest is forgotten");
         assert!(asks.elicited(&params("1")).is_some());
         assert!(asks.elicited(&params(&PAGES.to_string())).is_some());
+    }
+
+    #[test]
+    fn of_a_page_with_an_endless_id_nothing_is_kept() {
+        let most = events::Pages::ID_BYTES;
+        for (bytes, kept) in [(most, 1), (most + 1, 0)] {
+            let id = "x".repeat(bytes);
+            let text = format!(r#"{{"elicitations":[{{"elicitationId":"{id}"}}]}}"#);
+            let error = RpcError {
+                data: Some(Json::parse(text.into(), &Limits::CLIENT).unwrap()),
+                ..RpcError::new(codes::URL_ELICITATION_REQUIRED, "visit")
+            };
+            let session = Session::for_tests();
+            session.sends_to(&error);
+            assert_eq!(session.asks.pages().len(), kept);
+        }
     }
 
     #[test]
