@@ -278,6 +278,16 @@ impl Catalog {
         self.scopes.get(scope)?.resource(self, uri)
     }
 
+    /// Whether an upstream that this endpoint may serve something of is away, or was not read yet: then what leads nowhere now may
+    /// lead somewhere later.
+    pub fn lacks_some(&self, scope: &Scope) -> bool {
+        let mut parts = self.parts.iter();
+        match scope {
+            Scope::All | Scope::Toolset(_) => parts.any(|part| part.is_away()),
+            Scope::Upstream(id) => parts.any(|part| part.id() == id && part.is_away()),
+        }
+    }
+
     /// Where completion for a resource leads: by its template as listed, or by a URI as [`Catalog::resource`] finds it.
     pub fn template(&self, scope: &Scope, uri: &str) -> Option<Route> {
         let view = self.scopes.get(scope)?;

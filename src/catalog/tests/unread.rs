@@ -93,3 +93,14 @@ fn what_nothing_is_known_of_is_judged_under_the_name_that_it_would_have() {
         assert_eq!(catalog.name_of(ListKind::Tools, &route, name), exposed);
     }
 }
+
+#[test]
+fn an_endpoint_lacks_something_while_an_upstream_that_it_may_be_of_is_not_known() {
+    let catalog = catalog();
+    assert!(catalog.lacks_some(&Scope::All));
+    assert!(catalog.lacks_some(&Scope::Toolset("some".into())));
+    assert!(catalog.lacks_some(&Scope::Upstream(id("wh"))));
+    assert!(!catalog.lacks_some(&Scope::Upstream(id("fs"))));
+    let known = build(&rules(&[("fs", "fs")]), vec![("fs", tools(&["x"]))], None);
+    assert!(!known.lacks_some(&Scope::All));
+}

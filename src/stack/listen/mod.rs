@@ -113,7 +113,11 @@ impl Listens {
         };
         // Where it is a session that subscribes, that is all it is for: nobody would be told anything.
         if !sessionless && !asked.subscriptions.is_empty() && !in_force.contains(&true) {
-            let gone = watched.is_empty();
+            let catalog = &snapshot.catalog;
+            let leads = |uri: &Arc<str>| catalog.resource(&call.scope, uri).is_some();
+            // What leads nowhere is gone, unless that is not known yet.
+            let gone = watched.is_empty()
+                && (asked.subscriptions.iter().any(leads) || !catalog.lacks_some(&call.scope));
             return Err(Error::NotSubscribable { gone });
         }
         let subscriptions = watched
