@@ -398,6 +398,26 @@ fn what_is_watched_has_room_of_its_own_and_who_watches_ever_others_loses_the_old
     assert!(told[2].contains(r#""uri":"4""#), "{told:?}");
 }
 
+#[test]
+fn a_change_that_waits_for_two_watched_resources_is_told_once_and_for_the_one_that_is_left() {
+    for (unwatched, more) in [(None, 1), (Some("dir:"), 0)] {
+        let outbox = outbox();
+        outbox.notify(below("dir:", "dir:/a"));
+        outbox.notify(updated("dir:/a"));
+        outbox.notify(below("dir:", "dir:/b"));
+        if let Some(watched) = unwatched {
+            outbox.forget(watched);
+        }
+        let mut place = outbox.open(Form::Frames).unwrap();
+        let (told, _) = read(&outbox, &mut place);
+        assert_eq!(told.len(), 1 + more, "{told:?}");
+        assert!(told[0].contains(r#""uri":"dir:/a""#), "{told:?}");
+        // It is told of again when it changes again.
+        outbox.notify(updated("dir:/a"));
+        assert_eq!(read(&outbox, &mut place).0.len(), 1);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_lets_a_notice_wait_is_cut_off_and_a_pipe_is_not() {
     let outbox = outbox();

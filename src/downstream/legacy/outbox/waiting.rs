@@ -62,10 +62,17 @@ impl Waiting {
         }
     }
 
-    /// The one that waits for longest is told now.
+    /// The one that waits for longest is told now, and with it all that say the same to the client. Those of other watched
+    /// resources are kept until here, because that one may be watched no more before anybody reads.
     pub(super) fn take(&mut self) -> Option<Notice> {
         let (notice, _) = self.queue.pop_front()?;
         self.bytes -= bytes(&notice);
+        if let Notice::Updated { uri: told, .. } = &notice {
+            self.let_go(|other| match other {
+                Notice::Updated { uri, .. } => uri == told,
+                Notice::List(_) | Notice::Visited(_) => false,
+            });
+        }
         Some(notice)
     }
 
@@ -76,17 +83,20 @@ impl Waiting {
 
     /// Forgets what is told of a resource that is watched no more.
     pub(super) fn forget(&mut self, watched: &str) {
-        let is_of_it = |notice: &Notice| match notice {
+        self.let_go(|notice| match notice {
             Notice::Updated { watched: of, .. } => **of == *watched,
             Notice::List(_) | Notice::Visited(_) => false,
-        };
-        self.queue.retain(|(notice, _)| !is_of_it(notice));
-        self.bytes = self.queue.iter().map(|(notice, _)| bytes(notice)).sum();
+        });
     }
 
     /// Forgets all.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    fn let_go(&mut self, is_one: impl Fn(&Notice) -> bool) {
+        self.queue.retain(|(notice, _)| !is_one(notice));
+        self.bytes = self.queue.iter().map(|(notice, _)| bytes(notice)).sum();
     }
 
     fn holds(&self, notice: &Notice) -> bool {
