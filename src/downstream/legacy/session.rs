@@ -254,8 +254,9 @@ impl Session {
         // First the requests, so that nobody drives their streams on.
         self.flights.close();
         self.outbox.close();
-        self.subscriptions.clear();
+        // Before what is subscribed to is forgotten, so that nothing more comes to it afterwards.
         self.ended.cancel();
+        self.subscriptions.clear();
     }
 
     #[cfg(test)]
