@@ -108,7 +108,7 @@ impl Desk {
             return desk;
         }
         own.retain(|_, desk| desk.strong_count() > 0);
-        let desk = Arc::<Self>::default();
+        let desk = Arc::new(Self::sharing(Arc::clone(&self.pages)));
         own.insert(who.clone(), Arc::downgrade(&desk));
         desk
     }

@@ -1,12 +1,15 @@
 //! The hub without a gateway: what listeners hear, in paused time.
 
-use std::task::{Context, Waker};
+use std::{
+    ptr,
+    task::{Context, Waker},
+};
 
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::{metrics::seen, protocol::methods::ListKind};
+use crate::{call::Identity, metrics::seen, protocol::methods::ListKind};
 
 fn up(key: &str) -> UpstreamId {
     UpstreamId::parse(key).unwrap()
@@ -467,4 +470,12 @@ async fn operators_see_who_takes_a_seat_and_end_one_alone() {
     assert_eq!(two.next().await, Some(Ok(News::List(ListKind::Tools))));
     drop(one);
     assert_eq!(hub.seen(0, 10).len(), 1);
+}
+
+#[test]
+fn a_desk_of_ones_own_knows_of_the_same_pages() {
+    let hub = hub();
+    let desk = hub.desk(&up("u"));
+    let own = desk.own(&Identity::anonymous().grantee());
+    assert!(ptr::eq(own.pages(), desk.pages()));
 }
