@@ -242,7 +242,15 @@ async fn confirmed_again(
 ) -> Option<(ReplyStream, Trail)> {
     let mut wait = AGAIN;
     loop {
-        tokio::time::sleep(wait).await;
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            // What was refused by the rights of before may be granted by these. Whoever tells of them is the session,
+            // which is there.
+            _ = proved.changed() => {
+                wait = AGAIN;
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
         proved.mark_unchanged();
         let mut again = watching(session, uri, life);
         again.unasked = true;

@@ -31,12 +31,12 @@ fn door(service: McpService, tasks: &Tasks) -> Door {
 }
 
 /// A proof of other rights than nobody has.
-fn with_rights() -> Arc<Identity> {
+fn with_rights_of(name: &str) -> Arc<Identity> {
     let anonymous = Identity::anonymous();
     Arc::new(Identity {
         principal: Principal::anonymous(),
         kind: IdentityKind::Key,
-        name: "ana".into(),
+        name: name.into(),
         issuer: None,
         groups: anonymous.groups.clone(),
         tenant: None,
@@ -83,7 +83,7 @@ async fn a_subscription_outlasts_what_passes_and_is_told_of_when_it_is_heard_aga
         let subscribed = legacy.subscribe(&session, "r://1".into(), (None, Trail::NONE));
         subscribed.await.unwrap();
         let mut at = vec![tried.recv().await.unwrap()];
-        session.identified(&with_rights());
+        session.identified(&with_rights_of("ana"));
         for _ in 0..4 {
             assert!(notices.next().now_or_never().is_none(), "it is not heard");
             assert_eq!(session.subscriptions.count(), 1);
@@ -103,4 +103,37 @@ async fn a_subscription_outlasts_what_passes_and_is_told_of_when_it_is_heard_aga
         assert_eq!(session.subscriptions.count(), usize::from(!gone));
         tasks.stop();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_rights_cut_short_the_wait_for_what_was_refused_by_those_before() {
+    let (tries, mut tried) = mpsc::channel(16);
+    let count = Arc::new(AtomicUsize::new(0));
+    let stack = service_fn(move |call: Box<Call>| {
+        tries.try_send(Instant::now()).unwrap();
+        future::ready(match count.fetch_add(1, Ordering::Relaxed) {
+            1..=3 => Err(Error::Limited("too many")),
+            _ => Ok(acknowledged(&call.op)),
+        })
+    });
+    let tasks = Tasks::new();
+    let door = door(McpService::new(|| stack.clone()), &tasks);
+    let session = Session::for_tests();
+    let legacy = Legacy { door: &door };
+    let subscribed = legacy.subscribe(&session, "r://1".into(), (None, Trail::NONE));
+    subscribed.await.unwrap();
+    let mut at = vec![tried.recv().await.unwrap()];
+    session.identified(&with_rights_of("ana"));
+    for _ in 0..3 {
+        at.push(tried.recv().await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    session.identified(&with_rights_of("ben"));
+    at.push(tried.recv().await.unwrap());
+    let waits: Vec<_> = at
+        .windows(2)
+        .map(|two| (two[1] - two[0]).as_secs())
+        .collect();
+    assert_eq!(waits, [5, 10, 20, 1 + 5]);
+    tasks.stop();
 }
