@@ -3,14 +3,14 @@
 use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, ready},
     time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, future::BoxFuture};
+use futures_util::{FutureExt as _, Stream, StreamExt, future::BoxFuture};
 use http::StatusCode;
 use tokio::time::timeout_at;
 
@@ -497,7 +497,7 @@ impl Drop for Running {
             return;
         }
         // Goes on unheard, until its outcome or until it is told to stop; else it is dropped with all that runs.
-        let trail = self.exchange.trail.clone();
+        let (call, trail) = (self.exchange.call, self.exchange.trail.clone());
         trail.cut(Some(Cut::Stopping));
         self.backing.tasks.spawn(async move {
             let work = async {
@@ -525,10 +525,18 @@ impl Drop for Running {
                 }
                 over
             });
+            let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
             tokio::select! {
                 biased;
                 _ = told => {}
-                () = work => {}
+                done = &mut work => {
+                    if done.is_err() {
+                        // Before what may be left of it is dropped.
+                        trail.cut(Some(Cut::Panicked));
+                        metrics::panicked();
+                        tracing::error!("ref" = %call, "a call panicked that nobody heard any more");
+                    }
+                }
             }
         });
     }
