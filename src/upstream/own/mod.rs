@@ -47,9 +47,11 @@ const TURNS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Own {
     kept: DashMap<Grantee, Arc<Kept>>,
-    /// Held while somebody is added, so that the bound holds; and until it is told of somebody that nothing is kept for them, so
-    /// that nobody begins to read for them again before. Never across an await.
+    /// Held while somebody is added, so that the bound holds. Never across an await, nor while anything is told: calls wait for it.
     adding: Mutex<()>,
+    /// Held from before somebody is forgotten until it is told that nothing is kept for them. Whoever reads waits for it first, so
+    /// that this undoes nothing that is told of them then; no call does.
+    telling: tokio::sync::Mutex<()>,
     most: usize,
     /// What is held of what is offered, to everybody and to each.
     holdings: Arc<Holdings>,
@@ -129,6 +131,7 @@ impl Own {
         Self {
             kept: DashMap::new(),
             adding: Mutex::default(),
+            telling: tokio::sync::Mutex::default(),
             most,
             holdings,
             turns: Semaphore::new(TURNS),
@@ -212,25 +215,42 @@ impl Own {
 
     /// Forgets who has not come since `last`; whether that is so. If it is, `told` is called before anybody is read for anew, so
     /// that it undoes nothing that is told of them then.
-    fn leave(&self, kept: &Kept, last: Instant, told: impl FnOnce()) -> bool {
-        let _one = self.one();
-        let left = self.kept.remove_if(&kept.who, |_, other| {
-            other.is(kept) && !kept.is_held() && self.last(kept) <= last
-        });
-        if left.is_some() {
-            kept.over.cancel();
+    async fn leave(&self, kept: &Kept, last: Instant, told: impl FnOnce()) -> bool {
+        let _telling = self.telling.lock().await;
+        let left = {
+            let _one = self.one();
+            let left = self.kept.remove_if(&kept.who, |_, other| {
+                other.is(kept) && !kept.is_held() && self.last(kept) <= last
+            });
+            if left.is_some() {
+                kept.over.cancel();
+                // Whoever comes next may have the same desk.
+                kept.desk.away();
+            }
+            left.is_some()
+        };
+        if left {
             told();
         }
-        left.is_some()
+        left
     }
 
-    /// Forgets somebody, whether or not they still come; `told` as of [`Own::leave`], unless somebody reads for them anew already.
-    fn end(&self, kept: &Kept, told: impl FnOnce()) {
-        let _one = self.one();
-        self.forget(kept);
-        if !self.kept.contains_key(&kept.who) {
+    /// Forgets somebody, whether or not they still come; `told` as of [`Own::leave`], unless they came anew already.
+    async fn end(&self, kept: &Kept, told: impl FnOnce()) {
+        let _telling = self.telling.lock().await;
+        let came_anew = {
+            let _one = self.one();
+            self.forget(kept);
+            self.kept.contains_key(&kept.who)
+        };
+        if !came_anew {
             told();
         }
+    }
+
+    /// Waits until all is told of who was forgotten until now.
+    async fn told(&self) {
+        drop(self.telling.lock().await);
     }
 
     /// Somebody's own connection says that these lists are others now.
@@ -415,43 +435,44 @@ mod tests {
         let last = own.last(&kept);
         tokio::time::advance(IDLE).await;
         let leaves = |last| own.leave(&kept, last, || {});
-        assert!(!leaves(last), "somebody waits for them");
+        assert!(!leaves(last).await, "somebody waits for them");
         drop(held);
         drop(claim());
-        assert!(!leaves(last), "they came meanwhile");
+        assert!(!leaves(last).await, "they came meanwhile");
         assert!(!kept.over.is_cancelled());
-        assert!(leaves(own.last(&kept)));
+        assert!(leaves(own.last(&kept)).await);
         assert!(kept.over.is_cancelled() && own.kept.is_empty());
     }
 
-    #[test]
-    fn nobody_is_read_for_anew_before_it_is_told_that_nothing_is_kept() {
+    #[tokio::test]
+    async fn nobody_is_read_for_anew_before_it_is_told_that_nothing_is_kept() {
         let (own, ana, desk) = (own(3), somebody("ana"), Desk::default());
         let order = Mutex::new(Vec::new());
         let note = |what: &'static str| order.lock().unwrap().push(what);
         let noted = || std::mem::take(&mut *order.lock().unwrap());
+        // As reading begins.
+        let may_read = || futures_util::FutureExt::now_or_never(own.told()).is_some();
         for idle in [true, false] {
             let kept = own.claim(&ana, 0, &desk, |_| {}).kept;
-            std::thread::scope(|threads| {
-                let told = || {
-                    threads.spawn(|| drop(own.claim(&ana, 0, &desk, |_| note("begun"))));
-                    // Long enough for whoever would not wait.
-                    std::thread::park_timeout(Duration::from_millis(50));
-                    note("told");
-                };
-                if idle {
-                    assert!(own.leave(&kept, own.last(&kept), told));
-                } else {
-                    own.end(&kept, told);
-                }
-            });
-            assert_eq!(noted(), ["told", "begun"]);
+            let told = || {
+                assert!(own.adding.try_lock().is_ok(), "no call waits");
+                drop(own.claim(&ana, 0, &desk, |_| note("begun")));
+                assert!(!may_read(), "whoever reads does");
+                note("told");
+            };
+            if idle {
+                assert!(own.leave(&kept, own.last(&kept), told).await);
+            } else {
+                own.end(&kept, told).await;
+            }
+            assert!(may_read());
+            assert_eq!(noted(), ["begun", "told"]);
             // What is told from now on is for whoever reads now to tell.
-            own.end(&kept, || note("told"));
+            own.end(&kept, || note("told")).await;
             assert!(noted().is_empty());
             let anew = own.claim(&ana, 0, &desk, |_| note("begun"));
             own.forget(&anew.kept);
-            own.end(&anew.kept, || note("told"));
+            own.end(&anew.kept, || note("told")).await;
             assert_eq!(noted(), ["told"]);
         }
     }

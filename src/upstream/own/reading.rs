@@ -75,6 +75,7 @@ impl Shared {
 
     /// Keeps the lists of one principal until they are not wanted any more.
     async fn keep(&self, kept: Arc<Kept>) {
+        self.terms.own.told().await;
         tokio::select! {
             biased;
             () = kept.over.cancelled() => {}
@@ -87,7 +88,8 @@ impl Shared {
             },
         }
         let_go(&kept);
-        self.terms.own.end(&kept, || self.nothing_for(&kept));
+        let told = || self.nothing_for(&kept);
+        self.terms.own.end(&kept, told).await;
     }
 
     /// Tells that nothing is kept for a principal.
@@ -209,10 +211,10 @@ impl Shared {
                 () = kept.wanted.notified() => {}
                 () = sleep_until(last + IDLE) => {
                     let left = || {
-                        let_go(kept);
+                        kept.holder.keep(None);
                         self.nothing_for(kept);
                     };
-                    if self.terms.own.leave(kept, last, left) {
+                    if self.terms.own.leave(kept, last, left).await {
                         return false;
                     }
                 }
