@@ -1,13 +1,14 @@
 //! What tools ask to have in headers now, read anew for calls that were refused for theirs (PROTOCOL B3, D6).
 //!
 //! Guarantees: however many calls are refused, the list is read once at a time, and what came of that is good for all who wait
-//! for it and for whoever comes within [`COALESCE`]; where each principal may see something else, for that principal alone. Kept
-//! of a list are names and headers, of one list at a time. Deliberately absent: whether a call may go by what was read.
+//! for it and for whoever comes within [`COALESCE`]; where each principal may see something else, for that principal alone,
+//! whoever else comes in between. Bounds: kept of a list are names and headers, of [`MOST`] principals' lists, of which the oldest
+//! goes first. Deliberately absent: whether a call may go by what was read.
 
 use std::{
     collections::HashMap,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::{sync::Semaphore, time::Instant};
@@ -20,23 +21,33 @@ use crate::{
     upstream::{UpstreamError, supervisor::COALESCE},
 };
 
+/// For how many principals it is known at once what was read.
+const MOST: usize = 16;
+
 /// The headers of one server's tools, as they were read last for calls that were refused.
 #[derive(Debug)]
 pub(super) struct Anew {
     /// Whoever has it reads.
     turn: Semaphore,
-    // Held for moments, never across an await.
-    last: Mutex<Option<Reading>>,
+    /// By for whom it was; `None`: for everybody. Held for moments, never across an await.
+    last: Mutex<Readings>,
 }
 
 /// A reading that is over, however it went.
 #[derive(Debug)]
 struct Reading {
-    /// For whom it was; `None`: for everybody.
-    whose: Option<Grantee>,
     ended: Instant,
     asked: Asked,
 }
+
+impl Reading {
+    /// Whether it is good still.
+    fn is_good(&self) -> bool {
+        self.ended.elapsed() < COALESCE
+    }
+}
+
+type Readings = HashMap<Option<Grantee>, Reading>;
 
 /// What each tool asks for, by its server's name for it; nothing where that could not be read.
 type Asked = HashMap<String, Arc<[ParamHeader]>>;
@@ -59,31 +70,37 @@ impl Anew {
         read: impl Future<Output = Result<Listing, UpstreamError>>,
     ) -> Option<Arc<[ParamHeader]>> {
         let _turn = self.turn.acquire().await;
-        if let Some(known) = self.known(whose.as_ref(), local) {
+        let known = self.last().get(&whose).and_then(|last| {
+            let headers = last.asked.get(local).map(Arc::clone);
+            last.is_good().then_some(headers)
+        });
+        if let Some(known) = known {
             return known;
         }
         let asked = read
             .await
             .map_or_else(|_| Asked::new(), |list| asked(&list));
         let headers = asked.get(local).map(Arc::clone);
-        *self.last() = Some(Reading {
-            whose,
-            ended: Instant::now(),
-            asked,
-        });
+        self.keep(whose, asked);
         headers
     }
 
-    /// What the last reading says of a tool, if it is good for this principal, and still.
-    fn known(&self, whose: Option<&Grantee>, local: &str) -> Option<Option<Arc<[ParamHeader]>>> {
-        let last = self.last();
-        let last = last.as_ref()?;
-        let good = last.whose.as_ref() == whose && last.ended.elapsed() < COALESCE;
-        good.then(|| last.asked.get(local).map(Arc::clone))
+    /// From now on this is known, and nothing of readings that are not good any longer.
+    fn keep(&self, whose: Option<Grantee>, asked: Asked) {
+        let mut last = self.last();
+        last.retain(|_, reading| reading.is_good());
+        if last.len() >= MOST {
+            let oldest = last.iter().min_by_key(|(_, reading)| reading.ended);
+            if let Some(oldest) = oldest.map(|(whose, _)| whose.clone()) {
+                last.remove(&oldest);
+            }
+        }
+        let ended = Instant::now();
+        last.insert(whose, Reading { ended, asked });
     }
 
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<Reading>> {
-        // It is put there whole.
+    fn last(&self) -> MutexGuard<'_, Readings> {
+        // Each is put there whole.
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
