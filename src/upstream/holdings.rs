@@ -130,11 +130,6 @@ struct Lists {
 }
 
 impl Holder {
-    /// Another one of the same upstream, who holds nothing yet.
-    pub(super) fn another(&self) -> Self {
-        self.holdings.holder()
-    }
-
     /// A list of this kind begins to be read.
     pub(super) fn reading(&self, kind: ListKind) -> Reading<'_> {
         let kept = self.lists()[kind as usize].kept.clone();

@@ -14,6 +14,8 @@ use super::{
 };
 use crate::{
     call::{IdentityKind, Principal},
+    catalog::rules::CatalogBounds,
+    tasks::Tasks,
     upstream::{
         bell::Spacing,
         scripted::{Play, Scripted, Sent, a_call, a_route, an_address, result},
@@ -125,6 +127,30 @@ async fn a_list_that_cannot_be_read_is_not_asked_for_by_each_call_that_was_refus
     advance(COALESCE).await;
     done(peer.call(calling(), a_route("t")).await);
     assert_eq!(transport.sent_of("tools/list").len(), 2);
+}
+
+/// SECURITY 6
+#[tokio::test]
+async fn there_is_room_for_what_is_read_anew_whatever_else_is_held() {
+    let transport = Scripted::new(refusing_whoever_lacks_a_header(result(ASKING)));
+    let (_, other) = over_http(|_| Play::Hang);
+    let card = other.said.card();
+    let bounds = CatalogBounds {
+        total_bytes: ASKING.len(),
+        ..CatalogBounds::default()
+    };
+    let terms = Terms::new(&an_address(), bounds, Arc::default(), Tasks::new());
+    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
+    let peer = Modern::new(
+        ServerCard::clone(&card),
+        line(wire, card.revision, Arc::clone(&terms)),
+    );
+    let mut held = terms.lists.reading(ListKind::Tools);
+    let all = Json::string(&"x".repeat(ASKING.len() - 2));
+    assert!(held.take(all, true).is_some());
+    let reply = peer.call(calling(), a_route("t")).await;
+    assert_eq!(text(&done(reply)), "{}");
+    assert_eq!(transport.sent_of("tools/call").len(), 2);
 }
 
 /// SECURITY CAT-2

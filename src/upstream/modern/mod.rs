@@ -21,7 +21,7 @@ use super::{
     credentials::Credentials,
     exchange::{self, Exchange, Opened, Told, Wants},
     health::jittered,
-    holdings::Holder,
+    holdings::{Holder, Holdings},
     line::{Line, Wire},
     lists,
     params::{self, Wish},
@@ -292,14 +292,17 @@ impl Modern {
         if line.terms.definitions == Mode::Quarantine {
             return Err(refused);
         }
-        // What is read is let go of when the headers are known.
-        let (card, holder) = (self.said.card(), line.terms.lists.another());
-        let reading = self.listing(&line, &card, ListKind::Tools, &holder);
-        let asked = self
-            .anew
-            .headers(self.whose(&call.identity), &route.local, reading);
         // Its share is held meanwhile: whoever refuses all calls does not have more of them at work thereby.
-        let Ok(Some(asked)) = timeout_at(call.deadline, asked).await else {
+        let asked = {
+            // There is room for one such list whatever else is held. It is let go of when the headers are known.
+            let holder = Holdings::new(line.terms.bounds.total_bytes).holder();
+            let card = self.said.card();
+            let reading = self.listing(&line, &card, ListKind::Tools, &holder);
+            let whose = self.whose(&call.identity);
+            let asked = self.anew.headers(whose, &route.local, reading);
+            timeout_at(call.deadline, asked).await
+        };
+        let Ok(Some(asked)) = asked else {
             return Err(refused);
         };
         if *asked == *route.headers {
