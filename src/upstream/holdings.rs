@@ -77,6 +77,11 @@ impl Held {
         }
     }
 
+    fn holders(&self, definition: &Json) -> usize {
+        let known = self.definitions.get(definition);
+        known.map_or(0, |known| known.holders)
+    }
+
     fn remove(&mut self, definition: &Json) {
         if let Some(known) = self.definitions.get_mut(definition) {
             known.holders -= 1;
@@ -141,7 +146,8 @@ impl Holder {
         }
     }
 
-    /// From now on this is kept, or nothing, in the place of what was; of lists that are new as much as there is room for.
+    /// From now on this is kept, or nothing, in the place of what was; of lists that are new as much as there is room for, and
+    /// what others hold too, which takes none.
     pub(super) fn keep(&self, offered: Option<&mut Contribution>) {
         let mut lists = self.lists();
         let mut held = self.holdings.held();
@@ -159,17 +165,37 @@ impl Holder {
             held.remove_all(&std::mem::take(&mut list.read));
         }
         let Some(offered) = offered else { return };
+        if held.bytes <= self.holdings.most {
+            return;
+        }
+        // How often each stands in what is new: where that is as often as it is held, nobody else holds it.
+        let mut own: HashMap<Json, usize> = HashMap::new();
+        for (list, _) in lists.iter().zip(new).filter(|(_, new)| *new) {
+            for definition in &*list.kept {
+                *own.entry(definition.clone()).or_default() += 1;
+            }
+        }
         for kind in ListKind::EVERY.into_iter().rev() {
             let list = &mut lists[kind as usize];
-            if !new[kind as usize] || held.bytes <= self.holdings.most || list.kept.is_empty() {
+            if !new[kind as usize] {
                 continue;
             }
-            let mut items = list.kept.to_vec();
-            while held.bytes > self.holdings.most
-                && let Some(last) = items.pop()
-            {
-                held.remove(&last);
+            let mut items = Vec::with_capacity(list.kept.len());
+            for definition in list.kept.iter().rev() {
+                let stands = own.get_mut(definition);
+                let alone = stands.filter(|stands| held.holders(definition) == **stands);
+                match alone.filter(|_| held.bytes > self.holdings.most) {
+                    Some(stands) => {
+                        *stands -= 1;
+                        held.remove(definition);
+                    }
+                    None => items.push(definition.clone()),
+                }
             }
+            if items.len() == list.kept.len() {
+                continue;
+            }
+            items.reverse();
             reached(Bound::CatalogTotal);
             list.kept = items.into();
             let listing = offered.listing_mut(kind);
@@ -326,6 +352,51 @@ mod tests {
         assert_eq!((count, offered.tools.truncated), (1, true));
         assert_eq!(seen::take(), [Bound::CatalogTotal]);
         assert_eq!(holdings.held().bytes, 12);
+    }
+
+    #[test]
+    fn what_others_hold_too_is_not_cut_though_much_is_being_read() {
+        let holdings = Holdings::new(9);
+        let (ana, ben) = (holdings.holder(), holdings.holder());
+        for holder in [&ana, &ben] {
+            assert_eq!(read(holder, 100..103).1, 3);
+        }
+        let mut reading = ana.reading(ListKind::Tools);
+        for definition in tools(200..203) {
+            assert!(reading.take(definition, true).is_some());
+        }
+        seen::take();
+        let (offered, count) = read(&ben, 100..103);
+        assert_eq!((count, offered.tools.truncated), (3, false));
+        assert!(seen::take().is_empty());
+        assert_eq!(holdings.held().bytes, 18);
+        drop(reading);
+        assert_eq!(holdings.held().bytes, 9);
+    }
+
+    /// However a server says the same twice.
+    #[test]
+    fn what_stands_twice_in_one_list_is_cut_as_well() {
+        let holdings = Holdings::new(9);
+        let (ana, ben) = (holdings.holder(), holdings.holder());
+        for holder in [&ana, &ben] {
+            assert_eq!(read(holder, 100..103).1, 3);
+        }
+        let mut reading = ana.reading(ListKind::Tools);
+        let twice = tools(200..202).into_iter().chain(tools(200..202));
+        let items: Vec<_> = twice.filter_map(|it| reading.take(it, true)).collect();
+        assert_eq!(items.len(), 4);
+        reading.end();
+        let mut offered = Contribution {
+            tools: Listing {
+                items: items.into(),
+                ..Listing::default()
+            },
+            ..Contribution::default()
+        };
+        ana.keep(Some(&mut offered));
+        assert!(offered.tools.items.is_empty() && offered.tools.truncated);
+        assert_eq!(holdings.held().bytes, 9);
     }
 
     #[test]
