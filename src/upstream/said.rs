@@ -2,10 +2,10 @@
 //!
 //! Guarantees: reading takes no lock. Deliberately absent: when a server is asked, which is each era's own.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use super::promised::Promised;
 use crate::{call::ServerCard, protocol::extensions::Offers};
@@ -21,6 +21,7 @@ pub(super) struct Said {
 pub(super) struct Saying {
     pub(super) card: Arc<ServerCard>,
     pub(super) offers: Offers,
+    learned: Instant,
 }
 
 impl Saying {
@@ -28,6 +29,7 @@ impl Saying {
         Arc::new(Self {
             offers: Offers::of(&card.capabilities, card.revision.features()),
             card: Arc::new(card),
+            learned: Instant::now(),
         })
     }
 }
@@ -44,6 +46,11 @@ impl Said {
     /// The card.
     pub(super) fn card(&self) -> Arc<ServerCard> {
         Arc::clone(&self.last.load().card)
+    }
+
+    /// How long ago it said so.
+    pub(super) fn age(&self) -> Duration {
+        self.last.load().learned.elapsed()
     }
 
     /// Reads something of it, for as long as no other card takes its place.

@@ -7,7 +7,13 @@
 mod anew;
 mod listen;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -46,6 +52,8 @@ const CARD_AT_MOST: Duration = Duration::from_secs(12 * 3600);
 /// A peer of the stateless era.
 pub(super) struct Modern {
     said: Said,
+    /// Whether it is asked again what it says of itself, for everybody.
+    keeps_card: AtomicBool,
     revision: Revision,
     line: Arc<Line>,
     own: Vec<(&'static str, Json)>,
@@ -179,6 +187,7 @@ impl Modern {
         Self {
             revision: card.revision,
             said: Said::new(card),
+            keeps_card: AtomicBool::new(false),
             line,
             own,
             named,
@@ -375,6 +384,11 @@ impl Modern {
     ) -> Result<Contribution, UpstreamError> {
         let line = self.line_of(who);
         let card = self.discovered(&line).await?;
+        // Where it answers nobody without a token nobody else asks, and calls would go by what it said when it was reached.
+        let is_old = || self.said.age() >= self.good_for(self.said.card().ttl_millis);
+        if !self.keeps_card.load(Ordering::Relaxed) && is_old() {
+            self.said.learn(card.clone());
+        }
         let mut contribution = Contribution::default();
         for kind in ListKind::EVERY {
             let listing = self.listing(&line, &card, kind, holder).await?;
@@ -412,16 +426,13 @@ impl Modern {
     /// each time costs its lists and nobody a call.
     async fn keep_card(&self) {
         let terms = &self.line.terms;
-        let good_for = |ttl_millis| {
-            let ttl = Duration::from_millis(ttl_millis).min(CARD_AT_MOST);
-            ttl.max(terms.poll)
-        };
-        let mut wait = good_for(self.said.card().ttl_millis);
+        self.keeps_card.store(true, Ordering::Relaxed);
+        let mut wait = self.good_for(self.said.card().ttl_millis);
         loop {
             sleep(jittered(wait)).await;
             wait = match self.discovered(&self.line).await {
                 Ok(card) => {
-                    let next = good_for(card.ttl_millis);
+                    let next = self.good_for(card.ttl_millis);
                     if self.said.learn(card) {
                         tracing::info!(upstream = %terms.id, "it says something else of itself now");
                         terms.bell.missed(Lists::ALL);
@@ -434,6 +445,12 @@ impl Modern {
                 }
             };
         }
+    }
+
+    /// For how long it is believed what it says of itself.
+    fn good_for(&self, ttl_millis: u64) -> Duration {
+        let ttl = Duration::from_millis(ttl_millis).min(CARD_AT_MOST);
+        ttl.max(self.line.terms.poll)
     }
 
     /// Listens for as long as it is polled, and anew where the server comes to promise other things.
@@ -593,6 +610,8 @@ impl Peer for Modern {
     }
 }
 
+#[cfg(test)]
+mod cards;
 #[cfg(test)]
 mod mismatched;
 #[cfg(test)]
