@@ -185,12 +185,12 @@ impl CheckContent {
         let route = passage.route();
         let tool = passage.tool(&call.op);
         let bearer = self.upstreams.bearer(&route.upstream, &call.identity);
-        let lent = tokens(bearer.as_ref());
+        let lent = bearer.and_then(Bearer::into_first);
         let subject = Subject {
             upstream: Some(&route.upstream),
             item: Some(&route.local),
             call: Some((call.id, &call.trail)),
-            lent: &lent,
+            lent: lent.as_slice(),
             skip: ours(&call.op),
             ..Subject::new(
                 Direction::Arguments,

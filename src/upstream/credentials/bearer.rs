@@ -26,14 +26,19 @@ impl Bearer {
         }
     }
 
+    /// The token that there was as it began, for whoever looks just then.
+    pub fn into_first(self) -> Option<SecretString> {
+        self.first
+    }
+
     /// The tokens that it may have gone with: the one that there was as it began, and the one that there is now, which may have been
     /// got for it.
     pub fn tokens(&self) -> Vec<SecretString> {
         let now = self.credentials.held(&self.identity);
-        let first = self.first.iter().filter(|first| {
+        let first = self.first.as_ref().filter(|first| {
             now.as_ref()
                 .is_none_or(|now| now.expose_secret() != first.expose_secret())
         });
-        first.cloned().chain(now.clone()).collect()
+        first.cloned().into_iter().chain(now).collect()
     }
 }
