@@ -10,6 +10,9 @@ use crate::json::{Kind, Node, canonical};
 
 /// The most rules inside one another, over all levels of the value.
 const DEPTH: u32 = 256;
+/// The most places that are put into words. Those that read alike are told once, and each costs what no step is taken for: a path, and
+/// the names that are known.
+const ALIKE: usize = 64;
 
 /// Too many steps, or a number beyond all bounds.
 pub(super) struct Enough;
@@ -50,6 +53,8 @@ pub(super) struct Run<'a> {
     pub(super) depth: u32,
     /// What was found, where it is wanted.
     told: Option<Vec<Problem>>,
+    /// How many places were put into words.
+    tells: usize,
     /// Which names are.
     names: Names,
     pub(super) path: Vec<Step<'a>>,
@@ -62,6 +67,7 @@ impl<'a> Run<'a> {
             steps,
             depth: 0,
             told: None,
+            tells: 0,
             names: Names::Known,
             path: Vec::new(),
         }
@@ -75,7 +81,12 @@ impl<'a> Run<'a> {
 
     /// Whether there is no point in going on: it is broken, and nobody wants to hear of more.
     pub(super) fn is_over(&self, sum: &Sum) -> bool {
-        sum.0 == Three::No && self.told.as_ref().is_none_or(|told| told.len() >= TOLD)
+        sum.0 == Three::No && !self.is_heard()
+    }
+
+    /// Whether somebody wants to hear of more.
+    fn is_heard(&self) -> bool {
+        self.tells < ALIKE && self.told.as_ref().is_some_and(|told| told.len() < TOLD)
     }
 
     pub(super) fn rule(&mut self, id: Id, value: Node<'a>, seen: Option<&mut Seen>) -> Known {
@@ -332,16 +343,19 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn tell(&mut self, wanted: impl FnOnce() -> String) {
-        let (path, names) = (&self.path, self.names);
-        if let Some(told) = self.told.as_mut().filter(|told| told.len() < TOLD) {
-            let problem = Problem {
-                path: told::path(path, names),
-                wanted: wanted(),
-            };
-            // Members that are not named read alike.
-            if told.last() != Some(&problem) {
-                told.push(problem);
-            }
+        if !self.is_heard() {
+            return;
+        }
+        self.tells += 1;
+        let problem = Problem {
+            path: told::path(&self.path, self.names),
+            wanted: wanted(),
+        };
+        // Members that are not named read alike.
+        if let Some(told) = &mut self.told
+            && told.last() != Some(&problem)
+        {
+            told.push(problem);
         }
     }
 }
@@ -355,4 +369,35 @@ pub(super) fn walk(value: Node<'_>) -> usize {
 /// What looking for one member costs.
 pub(super) fn seek(value: Node<'_>) -> usize {
     1 + value.raw_bytes().len() / 512
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::{
+        super::{STEPS, tests::schema},
+        *,
+    };
+    use crate::json::{Json, Limits};
+
+    #[test]
+    fn what_reads_alike_is_not_put_into_words_without_end() {
+        let known: Vec<_> = (0..100)
+            .map(|n| format!(r#""known{n}":{{"type":"string"}}"#))
+            .collect();
+        let of = schema(&format!(
+            r#"{{"properties":{{{}}},"additionalProperties":false}}"#,
+            known.join(",")
+        ));
+        let unknown: Vec<_> = (0..100_000).map(|n| format!(r#""{n}":1"#)).collect();
+        let text = format!("{{{}}}", unknown.join(","));
+        let value = Json::parse(Bytes::from(text), &Limits::KNOWN).unwrap();
+        let mut run = Run::new(&of, STEPS);
+        run.told = Some(Vec::new());
+        assert!(matches!(run.rule(0, value.root(), None), Ok(Three::No)));
+        assert_eq!(run.told.as_ref().map(|told| told.len()), Some(1));
+        assert_eq!(run.tells, ALIKE);
+        assert!(run.steps > STEPS - 10_000, "{}", run.steps);
+    }
 }
