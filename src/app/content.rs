@@ -252,8 +252,13 @@ connections: { store: store, keys: ["${env:STORED}", "${env:STORED_BEFORE}"] }
         let beside = r#"
   a: { command: [sh], env: { MODE: "${env:MODE}", PLACE: "${env:PLACE}", LITERAL: claude-3-5-sonnet, BUILD: 0a1b2c3d4e5f6a7b } }
   b: { url: "https://b.example/mcp", headers: { x-format: "${env:TYPE}", x-mode: "${env:MODE}" } }
-  c: { command: [x-mcp, --mode, "${env:MODE}", "--place=${env:PLACE}", -H, "X-Format: ${env:TYPE}", --client-id, 0a1b2c3d4e5f6a7b, "${env:MODE}"] }"#;
+  c: { command: [x-mcp, --mode, "${env:MODE}", "--place=${env:PLACE}", -H, "X-Format: ${env:TYPE}", --client-id, 0a1b2c3d4e5f6a7b, "${env:MODE}"] }
+  d: { command: [x-mcp, --token-store, keychain, --credential-provider=environment, --token-endpoint-auth-method, client_secret_post] }
+  e: { command: [sh, -c, "x-mcp --secret-backend localhost --password-manager=bitwarden"] }"#;
         assert_eq!(told(beside, plain), plain);
+        // How a secret is got and where it is kept is none.
+        let how = "client_secret_post from the environment, keychain or bitwarden at localhost";
+        assert_eq!(told(beside, how), how);
         // What is written out, under a name that says nothing, is what a reader of the file may see.
         assert_eq!(told(beside, "0a1b2c3d4e5f6a7b"), "0a1b2c3d4e5f6a7b");
         for upstream in [

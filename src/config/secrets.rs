@@ -333,14 +333,15 @@ fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-/// Whether the value of this name is likely a secret itself, not how many, whether at all, or where it is kept.
+/// Whether the value of this name is likely a secret itself, not how many, whether at all, where it is kept, or how it is got.
 fn names_secret(name: &str) -> bool {
     const FIRST: [&str; 9] = [
         "no", "max", "min", "num", "disable", "enable", "require", "skip", "without",
     ];
-    const LAST: [&str; 13] = [
+    const LAST: [&str; 25] = [
         "stdin", "url", "uri", "endpoint", "name", "type", "header", "limit", "budget", "count",
-        "ttl", "timeout", "expiry",
+        "ttl", "timeout", "expiry", "store", "storage", "provider", "backend", "method", "mode",
+        "source", "cache", "audience", "format", "manager", "helper",
     ];
     let parts = parts(name);
     let among = |part: Option<&String>, list: &[&str]| {
