@@ -224,10 +224,9 @@ impl Mentions {
 /// Whether what an upstream claims of itself can make a condition of a `forbid` hold and never keep it from holding, against one
 /// that claims nothing (SECURITY AUTHZ-11). `holds` is false of an `unless`. What cannot be told to be so at a glance is not.
 pub(super) fn claims_forbid_only(expr: &Expr, holds: bool) -> bool {
-    let is_claim = |expr: &Expr| {
-        path(expr)
-            .is_some_and(|(var, path)| *var == Var::Resource && path.first() == Some(&"claimed"))
-    };
+    let claims =
+        |var: &Var, path: &[&str]| *var == Var::Resource && path.first() == Some(&"claimed");
+    let is_claim = |expr: &Expr| path(expr).is_some_and(|(var, path)| claims(var, &path));
     let is_true = |expr: &Expr| matches!(expr, Expr::Literal(Literal::Bool(true)));
     match expr {
         Expr::BinaryOp {
@@ -242,7 +241,16 @@ pub(super) fn claims_forbid_only(expr: &Expr, holds: bool) -> bool {
         } if holds && (is_claim(left) && is_true(right) || is_true(left) && is_claim(right)) => {
             true
         }
-        Expr::HasAttr { expr, .. } if holds && is_claim(expr) => true,
+        // `resource.claimed has one`, and `resource has claimed.one`
+        Expr::HasAttr { expr, attrs }
+            if holds
+                && path(expr).is_some_and(|(var, mut path)| {
+                    path.extend(attrs.iter().map(|attr| attr.as_str()));
+                    claims(var, &path)
+                }) =>
+        {
+            true
+        }
         Expr::GetAttr { .. } if holds && is_claim(expr) => true,
         _ => {
             let mut mentions = Mentions::default();

@@ -162,6 +162,8 @@ fn what_an_upstream_claims_of_itself_may_forbid_and_keeps_no_forbid_from_holding
         format!("when {{ if {READS} then false else true }}"),
         "when { (resource.claimed has read_only) != true }".to_owned(),
         "when { resource.claimed == {} }".to_owned(),
+        "unless { resource has claimed.read_only && resource.claimed.read_only }".to_owned(),
+        "when { !(resource has claimed.read_only) }".to_owned(),
     ] {
         let problems = of(&condition).expect_err("refused");
         let message = "nothing is permitted because of what an upstream claims of itself";
@@ -172,6 +174,8 @@ fn what_an_upstream_claims_of_itself_may_forbid_and_keeps_no_forbid_from_holding
         format!("when {{ {READS} }}"),
         "when { resource.claimed has destructive && resource.claimed.destructive == true }"
             .to_owned(),
+        "when { resource has claimed.destructive && resource.claimed.destructive }".to_owned(),
+        "when { resource has claimed }".to_owned(),
         format!(
             "when {{ resource.name like \"db_*\" && ({READS} || !(principal is User)) }} unless {{ resource has read_only }}"
         ),
