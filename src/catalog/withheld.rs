@@ -108,7 +108,8 @@ impl Catalog {
     /// What is withheld where this way ends. One item may be reached by several names and past a selection: the page of an app by
     /// what its server calls it or by its tool, anything in a namespace by its spelling.
     pub fn withheld_at(&self, kind: ListKind, route: &Route) -> Option<Held<'_>> {
-        if !self.withholds_some {
+        // The ways to tools and prompts are those of what is listed, by an app's own name for a tool, too: nothing withheld is.
+        if !self.withholds_some || matches!(kind, ListKind::Tools | ListKind::Prompts) {
             return None;
         }
         let part = self
