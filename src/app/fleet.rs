@@ -53,6 +53,8 @@ pub(super) struct Fleet {
     pub(super) all: HashMap<UpstreamId, Arc<Upstream>>,
     /// Those that offer each principal their own.
     pub(super) own: Vec<Arc<Upstream>>,
+    /// Whether tokens are got for any.
+    pub(super) gets_tokens: bool,
 }
 
 impl Fleet {
@@ -155,6 +157,9 @@ impl Upstreams for Fleet {
     }
 
     fn bearer(&self, upstream: &UpstreamId, identity: &Arc<Identity>) -> Option<Bearer> {
+        if !self.gets_tokens {
+            return None;
+        }
         self.all.get(upstream)?.bearer(identity)
     }
 

@@ -175,7 +175,12 @@ fn start_upstreams(
     if !own.is_empty() {
         world.expect_own();
     }
-    Arc::new(Fleet { all, own })
+    let gets_tokens = all.values().any(|it| it.gets_tokens());
+    Arc::new(Fleet {
+        all,
+        own,
+        gets_tokens,
+    })
 }
 
 impl App {

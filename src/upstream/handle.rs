@@ -231,6 +231,11 @@ impl Upstream {
         self.shared.claim(identity)
     }
 
+    /// Whether tokens are got for its calls.
+    pub fn gets_tokens(&self) -> bool {
+        self.shared.terms.credentials.is_some()
+    }
+
     /// What a call of this principal goes with, where tokens for it are got; `None` where what it goes with is configured, or nothing.
     pub fn bearer(&self, identity: &Arc<Identity>) -> Option<Bearer> {
         let credentials = self.shared.terms.credentials.as_ref();

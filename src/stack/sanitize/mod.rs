@@ -185,17 +185,17 @@ impl CheckContent {
         let route = passage.route();
         let tool = passage.tool(&call.op);
         let bearer = self.upstreams.bearer(&route.upstream, &call.identity);
-        let lent = bearer.and_then(Bearer::into_first);
+        let actions = self.sanitizer.rules().actions(Some(&route.upstream), tool);
+        let lent = bearer
+            .filter(|_| is_sought(actions, Direction::Arguments))
+            .and_then(Bearer::into_first);
         let subject = Subject {
             upstream: Some(&route.upstream),
             item: Some(&route.local),
             call: Some((call.id, &call.trail)),
             lent: lent.as_slice(),
             skip: ours(&call.op),
-            ..Subject::new(
-                Direction::Arguments,
-                self.sanitizer.rules().actions(Some(&route.upstream), tool),
-            )
+            ..Subject::new(Direction::Arguments, actions)
         };
         // Their keys are whatever who asked called them.
         let answered = Subject {
@@ -260,9 +260,15 @@ impl CheckContent {
     }
 }
 
-/// What nobody may learn of a call beside what is always held.
-fn tokens(bearer: Option<&Bearer>) -> Vec<SecretString> {
+/// What nobody may learn of a call beside what is always held; nothing where that is not looked for.
+fn tokens(bearer: Option<&Bearer>, actions: &Actions, direction: Direction) -> Vec<SecretString> {
+    let bearer = bearer.filter(|_| is_sought(actions, direction));
     bearer.map(Bearer::tokens).unwrap_or_default()
+}
+
+/// Whether credentials of the gateway's own are looked for.
+fn is_sought(actions: &Actions, direction: Direction) -> bool {
+    actions.of(Class::Own, direction).is_some()
 }
 
 /// A resource as params name it.
@@ -431,7 +437,7 @@ impl Watch {
     }
 
     fn look(&self, value: &Json, tail: Option<&mut Tail>, reading: Reading) -> Verdict {
-        let lent = tokens(self.bearer.as_ref());
+        let lent = tokens(self.bearer.as_ref(), &self.actions, Direction::Results);
         let subject = self.subject(reading, &lent);
         let verdict = timed(&self.trail, || {
             look_through(value.len(), || {
