@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use super::{Error, Operation, Parts, Told, Watched, ended};
 use crate::{
-    call::{Call, Origin, Trail},
+    call::{Call, Decision, Origin, Trail},
     tasks::PerLaneArc,
 };
 
@@ -35,9 +35,18 @@ impl Pauses {
         } else {
             Trail::of(Origin::default())
         };
-        // It leads where it led.
-        let route = call.trail.route();
-        trail.note(|facts| facts.route = route);
+        // It leads where it led, and was let through, whoever refuses now.
+        let (route, decision) = call
+            .trail
+            .read(|facts| (facts.route.clone(), facts.decision));
+        trail.note(|facts| {
+            facts.route = route;
+            facts.decision = match decision {
+                Decision::Pending => Decision::Pending,
+                // What is recorded here is the end of a pause alone.
+                Decision::Permitted | Decision::Recorded => Decision::Permitted,
+            };
+        });
         Some(Pause(Box::new(Watched {
             of: Operation {
                 trail,

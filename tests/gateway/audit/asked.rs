@@ -166,6 +166,8 @@ async fn a_call_that_ends_while_its_client_is_asked_has_a_record_of_that_end() {
     let last = told.iter().rfind(|record| record["call"] == reference);
     let last = last.unwrap();
     assert_eq!(last["reason"], "input_refused");
+    // Policy had let it through.
+    assert_eq!(last["decision"], "permit");
     assert_eq!(last["target"]["upstream"], "notes");
     assert_eq!(last["request"], told[2]["request"]);
 }
