@@ -27,6 +27,15 @@ pub const WITHHELD: &str = "[withheld]";
 const PARAMETER: &str = "[redacted:parameter]";
 /// The shortest text in which anything is looked for, in bytes: no credential is shorter (`own.rs`).
 const LEAST: usize = 8;
+/// The most digits of a name that is plain: those of an index, as a rule.
+const DIGITS: usize = 3;
+/// Names on the way to content that are longer and are the protocol's own.
+const OF_PROTOCOL: [&str; 4] = [
+    "arguments",
+    "description",
+    "properties",
+    "structuredContent",
+];
 
 /// Takes out what must not be kept. It has the detectors of a sanitizer, and actions of its own.
 #[derive(Debug)]
@@ -139,6 +148,14 @@ impl Scrub for Scrubber {
                 None => WITHHELD.into(),
             },
         }
+    }
+
+    /// What the operator's own rules match may be as short, numbers side by side may be somebody's, and what hides is no letter.
+    fn is_plain(&self, name: &str) -> bool {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let few_digits = name.bytes().filter(u8::is_ascii_digit).count() <= DIGITS;
+        let short = name.len() < LEAST && few_digits && name.bytes().all(letter);
+        (short || OF_PROTOCOL.contains(&name)) && self.0.rules().own.is_empty()
     }
 
     fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
@@ -320,6 +337,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::sanitize::rules::OwnRule;
 
     const TOKEN: &str = "glpat-k7Qd2ZrTn8VbXw4Ls9Yc";
 
@@ -461,6 +479,27 @@ mod tests {
         let split = format!("{}\u{200B}{}", &TOKEN[..9], &TOKEN[9..]);
         let kept = scrubber.name(&split);
         assert!(!kept.contains(&TOKEN[9..]), "{kept}");
+    }
+
+    #[test]
+    fn a_name_is_plain_where_nothing_can_be_in_it() {
+        let of = scrubber(Rules::default());
+        for name in ["", "0", "content", "a_b-7", "structuredContent"] {
+            assert!(of.is_plain(name), "{name}");
+        }
+        for name in ["a\u{200B}b", "\u{1B}[2K", "a~1b", "contents", "1234", TOKEN] {
+            assert!(!of.is_plain(name), "{name}");
+        }
+        let own = OwnRule {
+            name: "project".into(),
+            pattern: regex::Regex::new("falcon").unwrap(),
+            action: Action::Flag,
+        };
+        let of = scrubber(Rules {
+            own: vec![own],
+            ..Rules::default()
+        });
+        assert!(!of.is_plain("falcon"));
     }
 
     #[test]
