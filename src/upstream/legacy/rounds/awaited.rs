@@ -95,7 +95,8 @@ async fn at_work(looks: Vec<Play>) -> (Arc<Scripted>, Arc<Legacy>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_look_at_a_task_that_is_sent_again_is_no_sending_of_its_tool() {
-    let done = r#"{"taskId":"local","status":"completed","createdAt":"c","lastUpdatedAt":"l","ttl":null}"#;
+    let done =
+        r#"{"taskId":"local","status":"completed","createdAt":"c","lastUpdatedAt":"l","ttl":null}"#;
     let (transport, peer) = at_work(vec![Play::Status(404), result(done)]).await;
     let trail = Trail::of(Origin::default());
     let call = Call {
