@@ -281,6 +281,11 @@ impl Running {
         self.is_endless().then(|| listen::ended(&self.exchange.id))
     }
 
+    /// Whether it was told to stop before it said anything: nothing follows.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.source, Source::Over)
+    }
+
     /// The session whose request this is, in the era that has sessions.
     pub(super) fn session(&self) -> Option<&Arc<Session>> {
         self.exchange.flight.as_ref().map(Flight::session)

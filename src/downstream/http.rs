@@ -336,11 +336,12 @@ fn respond(
     }
 }
 
-/// A stream of a session goes out with ids, and outlives its reader.
+/// A stream of a session goes out with ids, and outlives its reader. One on which nothing follows has none: an id before the end
+/// of a stream invites to come again for an answer.
 fn streaming(door: &Door, running: Box<Running>, payer: Option<Arc<str>>) -> Response<Body> {
     let session = running
         .session()
-        .filter(|session| session.resumes())
+        .filter(|session| session.resumes() && !running.is_over())
         .cloned();
     match session {
         Some(session) => {
@@ -418,7 +419,8 @@ pub(super) fn with_signs_of_life(
     .filter_map(std::future::ready)
 }
 
-/// A GET stream of a legacy session: a new one for its notices, or the rest of the one that `Last-Event-ID` is of.
+/// A GET stream of a legacy session: a new one for its notices, or the rest of the one that `Last-Event-ID` is of. Some clients
+/// name the same event for ever, so a stream of notices that is forgotten is followed by a new one.
 fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     if !inbound.accepts.stream {
         return not_acceptable(door, inbound.sender());
@@ -430,17 +432,30 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     };
     let headers = inbound.headers.as_ref();
     let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
-    let reader = match last {
-        Some(id) if session.resumes() => {
-            let id = id.to_str().unwrap_or_default();
-            session.resume(&door.backing.tasks, id).map_err(not_resumed)
-        }
+    let resumed = last.filter(|_| session.resumes()).map(|id| {
+        let id = id.to_str().unwrap_or_default();
+        session.resume(&door.backing.tasks, id)
+    });
+    let reader = match resumed {
+        Some(Ok(reader)) => Ok(reader),
+        Some(Err(why @ (CannotResume::Unknown | CannotResume::Expired))) => Err(not_resumed(why)),
         // Whoever fetches an answer makes room, and is let through.
-        Some(_) | None if !memory::process().takes(Work::Stream) => Err(Problem::no_memory(None)),
-        Some(_) | None => session.open(&door.backing.tasks).ok_or_else(|| {
-            let error = RpcError::new(codes::OVERLOADED, "too many open streams in this session");
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited")
-        }),
+        Some(Err(CannotResume::ExpiredNotices)) | None
+            if !memory::process().takes(Work::Stream) =>
+        {
+            Err(Problem::no_memory(None))
+        }
+        missed @ (Some(Err(CannotResume::ExpiredNotices)) | None) => {
+            let opened = session.open(&door.backing.tasks);
+            if opened.is_some() && missed.is_some() {
+                session.tell_lists();
+            }
+            opened.ok_or_else(|| {
+                let error =
+                    RpcError::new(codes::OVERLOADED, "too many open streams in this session");
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited")
+            })
+        }
     };
     let reader = match reader {
         Ok(reader) => reader,
@@ -468,7 +483,7 @@ fn not_resumed(why: CannotResume) -> Problem {
             "`Last-Event-ID` is no id of this session",
             "unknown_event",
         ),
-        CannotResume::Expired => (
+        CannotResume::Expired | CannotResume::ExpiredNotices => (
             StatusCode::GONE,
             "what followed this event is no longer kept",
             "events_expired",

@@ -76,8 +76,8 @@ async fn an_answer_whose_client_is_lost_goes_on_and_is_fetched_with_the_last_eve
     assert_eq!(rest.next().await, None);
     let all = client.reading(Some(&id(&first))).await.rest().await;
     assert_eq!(all, [progress, answer.clone()]);
-    let none = client.reading(Some(&id(&answer))).await.rest().await;
-    assert_eq!(none, []);
+    // Whoever has the answer and asks for more is not told to come again.
+    assert_eq!(client.reading(Some(&id(&answer))).await.status, 410);
     assert!(!gate.is_left());
     assert_eq!(notes.heard("tools/call").len(), 1);
     assert!(notes.heard("notifications/cancelled").is_empty());
@@ -264,6 +264,52 @@ async fn a_cancelled_call_that_said_nothing_yet_ends_as_an_empty_stream() {
     let (answer, _) = tokio::join!(client.post(&silent, &[]), cancelling);
     assert_eq!((answer.status, answer.frames.len()), (200, 0), "{answer:?}");
     gate.left().await;
+}
+
+/// An id and then an end without an answer says: come again. Of a cancelled call nothing comes any more, and clients would ask
+/// every second to the end of their session.
+#[tokio::test]
+async fn nobody_is_invited_to_come_again_for_a_cancelled_call() {
+    let gate = Gate::new();
+    let notes = gated(Revision::V2026_07_28, &gate);
+    let gateway = before(&notes).await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let mut stream = client.post_open(&call("1", "t")).await;
+    let primed = stream.next().await.unwrap();
+    let progress = stream.message().await;
+    assert_eq!(client.post(&cancelled("1"), &[]).await.status, 202);
+    assert_eq!(stream.rest().await, [], "no answer");
+    assert_eq!(client.reading(Some(&id(&progress))).await.status, 410);
+    // What it missed it may still have, and nothing after that.
+    let missed = client.reading(Some(&id(&primed))).await.rest().await;
+    assert_eq!(missed, [progress]);
+
+    let silent = call("2", "t").replace("_meta", "other");
+    let cancelling = async {
+        notes.until_heard("tools/call", 2).await;
+        client.post(&cancelled("2"), &[]).await
+    };
+    let (silenced, _) = tokio::join!(client.post_open(&silent), cancelling);
+    assert_eq!(silenced.rest().await, [], "nor any id");
+}
+
+#[tokio::test]
+async fn a_stream_of_notices_that_is_forgotten_is_followed_by_a_new_one() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let gateway = before(&notes).await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let first = client.reading(None).await.next().await.unwrap();
+    // More streams than can be resumed.
+    for _ in 0..70 {
+        client.reading(None).await.next().await.unwrap();
+    }
+    for _ in 0..2 {
+        let mut again = client.reading(Some(&id(&first))).await;
+        assert_eq!(again.status, 200);
+        assert!(again.next().await.unwrap().retry.is_some(), "primed");
+        let told = again.message().await.data;
+        assert!(told.contains("notifications/tools/list_changed"), "{told}");
+    }
 }
 
 #[tokio::test]

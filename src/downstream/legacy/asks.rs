@@ -24,6 +24,8 @@ use crate::{
 
 /// Questions that one session's client may have open at a time; what more is asked counts as refused.
 const OPEN: usize = 64;
+/// Withdrawn questions of one session that a late answer may still come to; the oldest is forgotten for another.
+const WITHDRAWN: usize = 64;
 /// Pages of one session whose end may still be told; the oldest is forgotten for another.
 const PAGES: usize = 64;
 
@@ -40,10 +42,31 @@ pub(in crate::downstream) struct Asks {
 #[derive(Debug, Default)]
 struct Open {
     waiting: HashMap<u64, oneshot::Sender<Answered>>,
+    /// Questions that were withdrawn before they were answered, oldest first: a late answer to one is no fault of the client's.
+    withdrawn: VecDeque<u64>,
     /// Messages being read that may be answers.
     coming: usize,
     /// Nobody answers any more.
     closed: bool,
+}
+
+impl Open {
+    /// Nobody waits for the answer to this question any more.
+    fn withdraw(&mut self, number: u64) {
+        if self.waiting.remove(&number).is_none() {
+            return;
+        }
+        if self.withdrawn.len() >= WITHDRAWN {
+            self.withdrawn.pop_front();
+        }
+        self.withdrawn.push_back(number);
+    }
+
+    /// Whether this question was withdrawn; said once of each.
+    fn was_withdrawn(&mut self, number: u64) -> bool {
+        let at = self.withdrawn.iter().position(|other| *other == number);
+        at.and_then(|at| self.withdrawn.remove(at)).is_some()
+    }
 }
 
 /// How the client answered.
@@ -85,22 +108,30 @@ impl Drop for Answering {
 }
 
 impl Asks {
-    /// Takes a response of the client; `false` when it answers no open question.
+    /// Takes a response of the client; `false` when it answers no question that was open or has been withdrawn. A client that
+    /// answers while its question is being withdrawn cannot know better: whoever cancels a request ignores what comes for it
+    /// afterwards, and a refusal ends the connection of some clients.
     pub(in crate::downstream) fn answer(&self, response: Response) -> bool {
-        let asked = response.id.as_ref().and_then(RequestId::as_ours);
-        let waiting = asked.and_then(|number| {
+        let Some(number) = response.id.as_ref().and_then(RequestId::as_ours) else {
+            return false;
+        };
+        let waiting = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.waiting.remove(&number)
-        });
+            match open.waiting.remove(&number) {
+                Some(waiting) => waiting,
+                None => return open.was_withdrawn(number),
+            }
+        };
         // Whoever waited may have given up this instant: then the answer is late, and nobody's.
-        waiting.is_some_and(|waiting| waiting.send(response.body).is_ok())
+        drop(waiting.send(response.body));
+        true
     }
 
     /// Forgets a question to which no answer is wanted any more: whoever waits for it hears of that.
     pub(super) fn forget(&self, id: &RequestId) {
         if let Some(number) = id.as_ours() {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.waiting.remove(&number);
+            open.withdraw(number);
         }
     }
 
@@ -224,7 +255,7 @@ impl Drop for Awaited {
     fn drop(&mut self) {
         let open = &self.session.asks.open;
         let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.waiting.remove(&self.number);
+        open.withdraw(self.number);
     }
 }
 
@@ -284,6 +315,32 @@ mod tests {
     fn declared(text: &str) -> ClientCapabilities {
         let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT).unwrap();
         ClientCapabilities::read(json).unwrap()
+    }
+
+    #[test]
+    fn a_late_answer_to_a_withdrawn_question_is_taken_note_of_once() {
+        let session = Session::for_tests();
+        let answers = |id: &RequestId| {
+            session.asks.answer(Response {
+                id: Some(id.clone()),
+                body: Ok(Json::empty_object()),
+            })
+        };
+        let (answered, withdrawn) = (open(&session).unwrap(), open(&session).unwrap());
+        let late = withdrawn.id.clone();
+        drop(withdrawn);
+        assert!(answers(&late));
+        assert!(!answers(&late), "once");
+        assert!(answers(&answered.id));
+        let id = answered.id.clone();
+        drop(answered);
+        assert!(!answers(&id), "it was answered");
+        assert!(!answers(&RequestId::ours(99)), "nobody asked that");
+        let all: Vec<_> = (0..=WITHDRAWN)
+            .map(|_| open(&session).unwrap().id.clone())
+            .collect();
+        assert!(!answers(&all[0]), "the oldest is forgotten");
+        assert!(all[1..].iter().all(answers));
     }
 
     #[test]

@@ -67,9 +67,7 @@ impl Legacy<'_> {
                     Ok(stream) => {
                         // What changed in between was not heard.
                         if missed {
-                            for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-                                session.outbox.notify(Notice::list(kind));
-                            }
+                            session.tell_lists();
                         }
                         wait = AGAIN;
                         tokio::select! {
@@ -261,6 +259,15 @@ async fn confirmed_again(
             Err(Error::ShuttingDown | Error::CutOff) => return None,
             Err(error) if error.is_gone() => return None,
             Err(_) => wait = (wait * 2).min(AT_MOST),
+        }
+    }
+}
+
+impl Session {
+    /// Tells the client that every list may be another one, where changes were missed.
+    pub(in crate::downstream) fn tell_lists(&self) {
+        for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+            self.outbox.notify(Notice::list(kind));
         }
     }
 }

@@ -37,7 +37,7 @@ use crate::{
     metrics::{Bound, reached},
 };
 
-use streams::{State, Stream};
+use streams::{State, Stream, is_of_notices};
 use waiting::Put;
 
 pub(super) use waiting::Room;
@@ -126,8 +126,10 @@ pub(super) struct Place {
 pub(in crate::downstream) enum CannotResume {
     /// No id of this session.
     Unknown,
-    /// What followed is no longer kept.
+    /// What followed is no longer kept, or nothing follows.
     Expired,
+    /// The same of a stream of notices: nothing is owed on one, so that another serves as well.
+    ExpiredNotices,
 }
 
 impl Outbox {
@@ -166,15 +168,19 @@ impl Outbox {
     /// The stream of the event with this id, from the one after it on. Its reader, if it still has one, is taken over from.
     pub(super) fn resume(&self, id: &str) -> Result<Place, CannotResume> {
         let at = self.ids.read(id).ok_or(CannotResume::Unknown)?;
+        let expired = if is_of_notices(at.stream) {
+            CannotResume::ExpiredNotices
+        } else {
+            CannotResume::Expired
+        };
         let mut state = self.lock();
         let reader = state.reader();
-        let stream = state
-            .streams
-            .get_mut(&at.stream)
-            .ok_or(CannotResume::Expired)?;
+        let stream = state.streams.get_mut(&at.stream).ok_or(expired)?;
         let next = at.event + 1;
-        if next < stream.first() {
-            return Err(CannotResume::Expired);
+        // An answer that has ended and says nothing more is that of a cancelled call, or known already. A stream that ends
+        // without a response invites to come again, for ever.
+        if next < stream.first() || stream.over && next >= stream.next {
+            return Err(expired);
         }
         stream.attach(reader);
         Ok(Place {

@@ -68,7 +68,7 @@ impl State {
                 self.forget(oldest, shared);
             }
         }
-        let number = self.next_stream;
+        let number = numbered(self.next_stream, feed.is_none());
         self.next_stream += 1;
         let reader = self.reader();
         let mut stream = Stream {
@@ -178,6 +178,17 @@ impl State {
         self.kept_bytes -= bytes;
         shared.kept.fetch_sub(bytes, Ordering::Relaxed);
     }
+}
+
+/// The number of the stream that is opened as this one of its session: odd if it is one of notices, for an event id must say
+/// so when the stream itself is forgotten.
+const fn numbered(index: u64, notices: bool) -> u64 {
+    index << 1 | notices as u64
+}
+
+/// Whether a stream with this number is, or was, one of notices.
+pub(super) const fn is_of_notices(number: u64) -> bool {
+    number & 1 == 1
 }
 
 impl Stream {

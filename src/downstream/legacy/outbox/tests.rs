@@ -149,6 +149,28 @@ fn ids_of_other_sessions_are_unknown_and_those_no_longer_kept_expired() {
     let id = own.first_id(&place);
     own.lock().forget(place.stream, &own.shared);
     assert_eq!(own.resume(&id).unwrap_err(), CannotResume::Expired);
+    let notices = own.open(Form::Events).unwrap();
+    let id = own.first_id(&notices);
+    own.lock().forget(notices.stream, &own.shared);
+    let expired = own.resume(&id).unwrap_err();
+    assert_eq!(expired, CannotResume::ExpiredNotices);
+}
+
+#[test]
+fn an_answer_that_is_over_is_resumed_only_for_what_is_left_of_it() {
+    let outbox = outbox();
+    let (say, frames) = feed();
+    let mut place = outbox.carry(frames);
+    let first = outbox.first_id(&place);
+    say.try_send("a").unwrap();
+    let (events, _) = read(&outbox, &mut place);
+    assert!(outbox.resume(&id(&events[0])).is_ok(), "it may go on");
+    let mut place = outbox.resume(&id(&events[0])).unwrap();
+    drop(say);
+    read(&outbox, &mut place);
+    assert!(outbox.resume(&first).is_ok());
+    let over = outbox.resume(&id(&events[0])).unwrap_err();
+    assert_eq!(over, CannotResume::Expired);
 }
 
 #[test]
