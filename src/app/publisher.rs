@@ -122,7 +122,7 @@ mod tests {
         },
         connect::spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec},
         events::{Bounds, Hub},
-        fetch::Fetcher,
+        fetch::{Fetcher, TlsSpec},
         findings::Findings,
         json::{Json, Limits},
         pins::{Ledger, Mode, PinsSpec},
@@ -208,6 +208,7 @@ mod tests {
             world.expect_own();
             let account = AccountSpec {
                 address: "https://mcp.example/mcp".into(),
+                tls: TlsSpec::default(),
                 resource: None,
                 server: ServerSpec::Discovered,
                 client: ClientSpec::Given {

@@ -257,7 +257,8 @@ impl Connections {
         ];
         let resource = leaving.login.resource.clone();
         fields.extend(resource.as_deref().map(|resource| ("resource", resource)));
-        let tokens = token::ask(server, &leaving.client, &fields, &self.shared.fetcher).await;
+        let fetcher = self.fetcher(&shown.account.upstream);
+        let tokens = token::ask(server, &leaving.client, &fields, fetcher).await;
         if leaving.client.registered && matches!(tokens, Err(TokenError::InvalidClient)) {
             self.forget_client(server, &leaving.client).await;
         }

@@ -299,8 +299,17 @@ pub(super) fn origin(at: &Address) -> String {
 mod tests {
     use super::*;
     use crate::{
-        fetch::answering::{Answering, answer, ok},
+        connect::{
+            Connections,
+            spec::{ClientSpec, ConnectSpec, Registration},
+        },
+        fetch::{
+            TlsSpec,
+            answering::{Answering, answer, ok},
+        },
         json::Limits,
+        protocol::UpstreamId,
+        tasks::Tasks,
     };
 
     fn json(text: &str) -> Json {
@@ -383,6 +392,54 @@ mod tests {
             let fetcher = Fetcher::new(None).unwrap();
             let document = first(places(&upstream).unwrap(), &fetcher).await;
             assert_eq!(document.is_ok_and(|it| it.is_some()), found, "{status}");
+        }
+    }
+
+    /// Its challenge, its metadata, and that of the server at the same origin.
+    #[tokio::test]
+    async fn an_upstream_with_tls_of_its_own_is_asked_with_that() {
+        let (upstream, tls) = Answering::for_one(|request| {
+            let host = request
+                .lines()
+                .find_map(|line| line.strip_prefix("host: "))
+                .unwrap_or_default();
+            let at = format!("https://{host}");
+            if request.starts_with("POST /mcp ") {
+                let told = format!(r#"Bearer resource_metadata="{at}/about""#);
+                format!("HTTP/1.1 401 X\r\nwww-authenticate: {told}\r\ncontent-length: 0\r\n\r\n")
+                    .into()
+            } else if request.starts_with("GET /about ") {
+                ok(&format!(
+                    r#"{{"resource":"{at}/mcp","authorization_servers":["{at}"]}}"#
+                ))
+            } else if request.starts_with("GET /.well-known/oauth-authorization-server ") {
+                ok(&format!(
+                    r#"{{"issuer":"{at}","authorization_endpoint":"{at}/a","token_endpoint":"{at}/t","code_challenge_methods_supported":["S256"]}}"#
+                ))
+            } else {
+                answer(404, "")
+            }
+        })
+        .await;
+        let id = UpstreamId::parse("u").unwrap();
+        let account = |tls: TlsSpec| AccountSpec {
+            address: format!("https://localhost:{}/mcp", upstream.at.port()),
+            tls,
+            resource: None,
+            server: ServerSpec::Discovered,
+            client: ClientSpec::Registered(Registration::Auto),
+            scopes: None,
+        };
+        for (tls, reached) in [(tls, true), (TlsSpec::default(), false)] {
+            let spec = ConnectSpec {
+                accounts: [(id.clone(), account(tls))].into(),
+                ..ConnectSpec::default()
+            };
+            let fetcher = Fetcher::new(None).unwrap();
+            let connections = Connections::open(spec, fetcher, &Tasks::new()).unwrap();
+            let login = connections.login(&id).await;
+            assert_eq!(login.is_ok(), reached, "{login:?}");
+            assert_eq!(upstream.seen().len(), 3);
         }
     }
 

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::{
         connect::spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec},
-        fetch::Fetcher,
+        fetch::{Fetcher, TlsSpec},
         tasks::Tasks,
     };
 
@@ -220,6 +220,7 @@ mod tests {
     fn connections() -> Connections {
         let account = AccountSpec {
             address: "https://mcp.example/mcp".into(),
+            tls: TlsSpec::default(),
             resource: None,
             server: ServerSpec::Discovered,
             client: ClientSpec::Given {

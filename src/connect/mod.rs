@@ -32,7 +32,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     call::Principal,
-    fetch::{FetchError, Fetcher, says_later},
+    fetch::{Address, FetchError, Fetcher, says_later},
     protocol::UpstreamId,
     seal::unix_seconds,
     tasks::Tasks,
@@ -79,6 +79,8 @@ struct Shared {
     /// One registration at a time in each place. Held for a lookup; what is in it is held by whoever registers there.
     registering: Mutex<HashMap<Place, Weak<tokio::sync::Mutex<()>>>>,
     fetcher: Fetcher,
+    /// The same for upstreams with TLS of their own, which is used at their origins.
+    fetchers: HashMap<UpstreamId, Fetcher>,
     base: OnceLock<String>,
     tasks: Tasks,
 }
@@ -233,7 +235,7 @@ pub enum OpenError {
     /// The store.
     #[error("connection store: {0}")]
     Store(#[from] StoreError),
-    /// The roots.
+    /// The roots, or what an upstream is shown.
     #[error(transparent)]
     Fetch(#[from] FetchError),
 }
@@ -259,6 +261,7 @@ impl Connections {
             .filter(|record| record.key.kind == CLIENT)
             .map(|record| ((record.key.whose, record.key.place), record.plain))
             .collect();
+        let fetchers = own_fetchers(&spec, &fetcher)?;
         let base = OnceLock::new();
         if let Some(url) = &spec.url {
             // Empty a moment ago.
@@ -281,6 +284,7 @@ impl Connections {
             clients: Mutex::new(clients),
             registering: Mutex::default(),
             fetcher,
+            fetchers,
             base,
             tasks: tasks.clone(),
             spec,
@@ -461,13 +465,20 @@ impl Connections {
             Err(error) => return Err(error.into()),
         };
         let token = grant.refresh.as_ref().unwrap_or(&grant.access);
-        let told = token::take_back(at, &login.server, &client, token, &self.shared.fetcher).await;
+        let fetcher = self.fetcher(&account.upstream);
+        let told = token::take_back(at, &login.server, &client, token, fetcher).await;
         told.map_err(|error| ConnectError::Token(error).into())
     }
 
     fn account(&self, upstream: &UpstreamId) -> Result<&AccountSpec, ConnectError> {
         let account = self.shared.spec.accounts.get(upstream);
         account.ok_or(ConnectError::Unknown)
+    }
+
+    /// What asks on behalf of this upstream: itself, and where people log in to it.
+    fn fetcher(&self, upstream: &UpstreamId) -> &Fetcher {
+        let own = self.shared.fetchers.get(upstream);
+        own.unwrap_or(&self.shared.fetcher)
     }
 
     fn base(&self) -> Result<&str, ConnectError> {
@@ -500,7 +511,7 @@ impl Connections {
         {
             return known.login.clone().map_err(Into::into);
         }
-        let found = discover::login(account, &self.shared.fetcher).await;
+        let found = discover::login(account, self.fetcher(upstream)).await;
         let login = found.map(Arc::new);
         *known = Some(Discovered {
             login: login.clone(),
@@ -549,7 +560,7 @@ impl Connections {
         if let Some(client) = self.registered(&place).await? {
             return Ok(client);
         }
-        let (client, text) = register::ask(server, &redirect, &self.shared.fetcher).await?;
+        let (client, text) = register::ask(server, &redirect, self.fetcher(upstream)).await?;
         let (key, kept) = (client_key(&place), text.clone());
         let store =
             move |shared: &Shared| shared.grants.store().map(|store| store.put(&key, &kept));
@@ -622,6 +633,20 @@ impl std::fmt::Debug for Connections {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Connections")
     }
+}
+
+/// What asks on behalf of each upstream that has TLS of its own.
+fn own_fetchers(
+    spec: &ConnectSpec,
+    fetcher: &Fetcher,
+) -> Result<HashMap<UpstreamId, Fetcher>, FetchError> {
+    let own = spec.accounts.iter();
+    let own = own.filter(|(_, account)| !account.tls.is_default());
+    own.map(|(id, account)| {
+        let at = Address::configured(&account.address, true)?;
+        Ok((id.clone(), fetcher.with(&at, &account.tls)?))
+    })
+    .collect()
 }
 
 fn client_key(place: &Place) -> Key {

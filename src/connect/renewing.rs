@@ -171,7 +171,8 @@ impl Connections {
             }
             Err(error) => return Err(error),
         };
-        let tokens = refreshed(&login, &client, &current, refresh, &self.shared.fetcher).await;
+        let fetcher = self.fetcher(&account.upstream);
+        let tokens = refreshed(&login, &client, &current, refresh, fetcher).await;
         let tokens = match tokens {
             Ok(tokens) => tokens,
             Err(TokenError::InvalidGrant) => return self.ended(account, &current).await,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use secrecy::SecretString;
 
-use crate::protocol::UpstreamId;
+use crate::{fetch::TlsSpec, protocol::UpstreamId};
 
 /// Everything about per-user connections.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,7 @@ pub struct ConnectSpec {
     /// Where browsers reach this gateway: `https://host[:port]`, or http on this machine; no path. `None`: the address that is
     /// listened at.
     pub url: Option<String>,
-    /// PEM of the roots to trust at authorization servers instead of the system's.
+    /// PEM of the roots to trust at authorization servers, and at upstreams that say nothing of TLS, instead of the system's.
     pub ca: Option<Vec<u8>>,
 }
 
@@ -35,6 +35,8 @@ pub struct StoreSpec {
 pub struct AccountSpec {
     /// The upstream's own URL: grants are good there and nowhere else.
     pub address: String,
+    /// Trust and identity at the origin of that, whatever is asked there.
+    pub tls: TlsSpec,
     /// What tokens are asked for (RFC 8707); `None`: what the upstream's metadata says, or else its URL.
     pub resource: Option<String>,
     /// Which authorization server.

@@ -101,6 +101,12 @@ impl Address {
         &self.uri
     }
 
+    /// Whether another one leads to the very origin of this, by the word of the operator who wrote both.
+    pub(super) fn leads_there(&self, other: &Self) -> bool {
+        let trusted = [self.trust, other.trust] == [Trust::Configured; 2];
+        trusted && same_origin(&self.uri, &other.uri)
+    }
+
     /// The host, without brackets.
     pub(super) fn host(&self) -> &str {
         host(&self.uri)

@@ -5,11 +5,18 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use rustls::{
+    RootCertStore, ServerConfig,
+    pki_types::PrivateKeyDer,
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
+use tokio_rustls::TlsAcceptor;
 
+use super::{TlsSpec, wire::Io};
 use crate::tasks::Tasks;
 
 /// A server on a free port of this machine.
@@ -36,13 +43,56 @@ impl Answering {
 
     /// What `answer` makes of the whole request.
     pub(crate) async fn by(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        Self::behind(None, answer).await
+    }
+
+    /// The same over TLS, as `localhost`, for nobody but who has the TLS that comes with it.
+    pub(crate) async fn for_one(
+        answer: impl Fn(&str) -> Vec<u8> + Send + 'static,
+    ) -> (Self, TlsSpec) {
+        let issued = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+        let own = issued.cert.der().clone();
+        let mut roots = RootCertStore::empty();
+        roots.add(own.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier: Arc<dyn ClientCertVerifier> =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .build()
+                .unwrap();
+        let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![own], key)
+            .unwrap();
+        let pem = issued.cert.pem().into_bytes();
+        let tls = TlsSpec {
+            ca: Some(pem.clone()),
+            identity: Some((pem, issued.signing_key.serialize_pem().into())),
+        };
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        (Self::behind(Some(acceptor), answer).await, tls)
+    }
+
+    async fn behind(
+        acceptor: Option<TlsAcceptor>,
+        answer: impl Fn(&str) -> Vec<u8> + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let tasks = Tasks::new();
         let heard = Arc::clone(&seen);
         tasks.spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut stream: Box<dyn Io> = match &acceptor {
+                    None => Box::new(stream),
+                    Some(acceptor) => match acceptor.accept(stream).await {
+                        Ok(stream) => Box::new(stream),
+                        Err(_refused) => continue,
+                    },
+                };
                 let mut sent = Vec::new();
                 let mut part = [0; 4_096];
                 while !is_whole(&sent) {
@@ -55,6 +105,7 @@ impl Answering {
                 let answer = answer(&sent);
                 heard.lock().unwrap().push(sent);
                 drop(stream.write_all(&answer).await);
+                drop(stream.shutdown().await);
             }
         });
         Self {

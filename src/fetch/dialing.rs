@@ -1,8 +1,6 @@
 //! Connections for who speaks HTTP/2 over them itself.
 
-use std::sync::Arc;
-
-use super::{Address, FetchError, Fetcher, Shared, look_up, roots, wire::Stream};
+use super::{Address, FetchError, Fetcher, look_up, roots, wire::Stream};
 
 /// Opens connections that outlive one exchange, to addresses checked as those of [`Fetcher`] are, with the same TLS. Clones
 /// share everything.
@@ -15,9 +13,8 @@ impl Dialer {
     /// # Errors
     /// As [`Fetcher::new`].
     pub(crate) fn new(ca: Option<&[u8]>) -> Result<Self, FetchError> {
-        let tls = roots::client(ca, b"h2").map_err(FetchError::Unusable)?;
-        let lookup = Box::new(look_up);
-        Ok(Self(Fetcher(Arc::new(Shared { tls, lookup }))))
+        let tls = roots::speaking(b"h2", ca, None)?;
+        Ok(Self(Fetcher::of(tls, Box::new(look_up))))
     }
 
     /// A connection, within [`Fetcher::CONNECT`].

@@ -42,17 +42,29 @@ pub(crate) use dialing::Dialer;
 pub(crate) use lifetime::seconds;
 pub(crate) use metadata::texts;
 pub use metadata::{Metadata, MetadataError};
-pub use roots::roots;
+pub use roots::{TlsSpec, client, roots};
 
 /// Fetches. Clones share everything.
 #[derive(Clone)]
-pub struct Fetcher(Arc<Shared>);
+pub struct Fetcher {
+    shared: Arc<Shared>,
+    /// What has TLS of its own.
+    own: Option<Arc<Own>>,
+}
 
 struct Shared {
     tls: Arc<ClientConfig>,
     lookup: Lookup,
 }
 
+/// An origin, by any address of it, and the TLS that is for nothing else.
+struct Own {
+    at: Address,
+    tls: Arc<ClientConfig>,
+}
+
+/// What is spoken with everybody, by its name in ALPN.
+const HTTP1: &[u8] = b"http/1.1";
 /// The type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -81,8 +93,35 @@ impl Fetcher {
 
     /// The same over any lookup.
     fn over(ca: Option<&[u8]>, lookup: Lookup) -> Result<Self, FetchError> {
-        let tls = roots::client(ca, b"http/1.1").map_err(FetchError::Unusable)?;
-        Ok(Self(Arc::new(Shared { tls, lookup })))
+        Ok(Self::of(roots::speaking(HTTP1, ca, None)?, lookup))
+    }
+
+    fn of(tls: Arc<ClientConfig>, lookup: Lookup) -> Self {
+        Self {
+            shared: Arc::new(Shared { tls, lookup }),
+            own: None,
+        }
+    }
+
+    /// The same, with this TLS at the origin of `at` and nowhere else. Where it is a peer that names an address there, which has
+    /// the trust of no operator, ours is not shown to it: nobody has us ask anything under our name.
+    ///
+    /// # Errors
+    /// [`FetchError::Unusable`] when the PEM holds no root, or no certificate and its key.
+    pub fn with(&self, at: &Address, tls: &TlsSpec) -> Result<Self, FetchError> {
+        let (ca, identity) = (tls.ca.as_deref(), tls.identity.as_ref());
+        let tls = roots::speaking(HTTP1, ca, identity)?;
+        let at = at.clone();
+        Ok(Self {
+            shared: Arc::clone(&self.shared),
+            own: Some(Arc::new(Own { at, tls })),
+        })
+    }
+
+    /// The TLS for an address.
+    fn tls(&self, at: &Address) -> &Arc<ClientConfig> {
+        let own = self.own.as_ref().filter(|own| own.at.leads_there(at));
+        own.map_or(&self.shared.tls, |own| &own.tls)
     }
 
     /// GETs a document of at most `max` bytes, whatever its status.
@@ -226,14 +265,14 @@ impl Fetcher {
 
     /// A connection to one of the addresses of `at`, all of which were checked.
     async fn reach(&self, at: &Address) -> Result<wire::Stream, FetchError> {
-        let found = (self.0.lookup)(at.host().to_owned(), at.port())
+        let found = (self.shared.lookup)(at.host().to_owned(), at.port())
             .await
             .map_err(FetchError::unavailable)?;
         // From here on there is no name any more that could lead elsewhere.
         let checked = reach::check(at.trust(), found)?;
         let tcp = wire::dial(&checked).await?;
         if at.is_encrypted() {
-            wire::encrypt(tcp, at.host(), &self.0.tls).await
+            wire::encrypt(tcp, at.host(), self.tls(at)).await
         } else {
             Ok(Box::new(tcp))
         }
@@ -335,8 +374,8 @@ pub enum FetchError {
     /// The body is not one strict JSON value, or is compressed.
     #[error("answered with something that is not JSON")]
     NotJson,
-    /// The roots cannot be used.
-    #[error("TLS roots: {0}")]
+    /// The roots, or our own certificate, cannot be used.
+    #[error("TLS {0}")]
     Unusable(String),
 }
 

@@ -293,6 +293,52 @@ async fn egr_9_a_certificate_must_chain_to_the_roots_and_name_the_host() {
 }
 
 #[tokio::test]
+async fn egr_9_what_is_for_one_origin_is_trusted_and_shown_there_by_the_operators_word_alone() {
+    let (server, tls) = Answering::for_one(|_| ok("{}")).await;
+    let (others, _) = Answering::for_one(|_| ok("{}")).await;
+    let origin = |port: u16| format!("https://localhost:{port}/");
+    let here = configured(&origin(server.at.port()));
+    let nowhere = Fetcher::new(None).unwrap();
+    let fetcher = nowhere.with(&here, &tls).unwrap();
+    let fetched = async |fetcher: &Fetcher, at: &Address| {
+        let fetched = fetcher.document(at, 100).await;
+        fetched.map(|document| document.status.as_u16())
+    };
+    let other_path = here.at_path("/.well-known/x").unwrap();
+    for at in [&here, &other_path] {
+        assert_eq!(fetched(&fetcher, at).await, Ok(200));
+    }
+    // Nor is it enough to be trusted.
+    let nobody = TlsSpec {
+        identity: None,
+        ..tls.clone()
+    };
+    assert!(fetched(&nowhere, &here).await.is_err());
+    let nobody = nowhere.with(&here, &nobody).unwrap();
+    assert!(fetched(&nobody, &here).await.is_err());
+    assert_eq!(server.seen().len(), 2);
+    let elsewhere = configured(&origin(others.at.port()));
+    let strange = fetched(&fetcher, &elsewhere).await;
+    assert!(
+        matches!(strange, Err(FetchError::Untrusted(_))),
+        "{strange:?}"
+    );
+    // A peer's word, whoever's it is.
+    let named = Address::discovered(&origin(server.at.port())).unwrap();
+    assert!(Arc::ptr_eq(fetcher.tls(&named), nowhere.tls(&named)));
+    let trusted = here.named_here(&origin(server.at.port())).unwrap();
+    assert!(!Arc::ptr_eq(fetcher.tls(&trusted), nowhere.tls(&trusted)));
+    let broken = TlsSpec {
+        ca: Some(b"no PEM".to_vec()),
+        identity: None,
+    };
+    assert!(matches!(
+        nowhere.with(&here, &broken),
+        Err(FetchError::Unusable(_))
+    ));
+}
+
+#[tokio::test]
 async fn a_handshake_that_breaks_may_pass_and_what_speaks_no_tls_does_not() {
     for (says, passes) in [
         (&b""[..], true),

@@ -15,6 +15,7 @@ use crate::{
 pub use super::credentials::spec::{
     ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
 };
+pub use crate::fetch::TlsSpec;
 
 /// Everything needed to reach one upstream and to treat it well.
 #[derive(Debug, Clone)]
@@ -161,15 +162,6 @@ pub enum HttpTransport {
     Streamable,
     /// The two-endpoint HTTP+SSE transport of 2024-11-05.
     Sse,
-}
-
-/// TLS toward an upstream.
-#[derive(Debug, Clone, Default)]
-pub struct TlsSpec {
-    /// PEM of the roots to trust instead of the system's.
-    pub ca: Option<Vec<u8>>,
-    /// PEM of our certificate chain and key, where the upstream asks for one.
-    pub identity: Option<(Vec<u8>, SecretString)>,
 }
 
 /// What is spoken with an upstream.

@@ -9,6 +9,7 @@ use crate::{
         units::{Ordered, Secret},
     },
     connect::spec::{AccountSpec, ClientSpec, ConnectSpec, Registration, ServerSpec, StoreSpec},
+    fetch::TlsSpec,
     protocol::UpstreamId,
     server::spec::ListenSpec,
 };
@@ -151,11 +152,22 @@ fn account(
     }
     Some(AccountSpec {
         address: upstream.url.clone()?,
+        tls: tls(upstream),
         resource: raw.resource.clone(),
         server: server?,
         client,
         scopes: raw.scopes.clone(),
     })
+}
+
+/// That of the upstream itself, where it was looked at already.
+fn tls(upstream: &Upstream) -> TlsSpec {
+    let raw = &upstream.tls;
+    let identity = raw.cert.as_ref().zip(raw.key.as_ref());
+    TlsSpec {
+        ca: raw.ca.clone().map(String::into_bytes),
+        identity: identity.map(|(cert, key)| (cert.clone().into_bytes(), key.0.clone())),
+    }
 }
 
 fn server(check: &mut Check<'_>, key: &str, raw: &AuthorizationCode) -> Option<ServerSpec> {

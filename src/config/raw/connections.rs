@@ -52,6 +52,6 @@ pub(in crate::config) struct Connections {
     pub(in crate::config) keys: Vec<Secret>,
     /// Where browsers reach this gateway, such as https://mcp.example.com. Default: the address that it listens at, on loopback.
     pub(in crate::config) url: Option<String>,
-    /// Roots to trust at authorization servers instead of the system's, in PEM.
+    /// Roots to trust at authorization servers instead of the system's, in PEM; at an upstream its own `tls` counts, where it has any.
     pub(in crate::config) ca: Option<String>,
 }

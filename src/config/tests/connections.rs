@@ -28,6 +28,25 @@ fn a_login_that_is_only_named_is_found_out_whole() {
 }
 
 #[test]
+fn an_upstream_that_is_logged_in_to_is_found_out_about_with_its_own_tls() {
+    let issued = rcgen::generate_simple_self_signed(vec!["usher.test".into()]).unwrap();
+    let tls = "    tls: { ca: \"${file:cert.pem}\", cert: \"${file:cert.pem}\", key: \"${file:key.pem}\" }\n";
+    let files = Files::with(&with("", tls));
+    files.add("cert.pem", &issued.cert.pem());
+    files.add("key.pem", &issued.signing_key.serialize_pem());
+    let plan = files.plan();
+    let account = plan.connect.accounts.values().next().unwrap();
+    let cert = issued.cert.pem().into_bytes();
+    assert_eq!(account.tls.ca.as_ref(), Some(&cert));
+    let (chain, key) = account.tls.identity.as_ref().unwrap();
+    assert_eq!(chain, &cert);
+    assert_eq!(key.expose_secret(), issued.signing_key.serialize_pem());
+    let without = Files::with(&with("", "")).plan();
+    let account = without.connect.accounts.values().next().unwrap();
+    assert!(account.tls.is_default());
+}
+
+#[test]
 fn everything_about_a_login_can_be_said() {
     let files = Files::with(&with(
         "client_id: c, client_secret: \"${file:secret}\", scopes: [a, b], issuer: \"https://login.example\", resource: r",

@@ -11,7 +11,7 @@ use crate::{
         grant::tests::a_grant,
         spec::{AccountSpec, ClientSpec, ServerSpec, StoreSpec},
     },
-    fetch::Fetcher,
+    fetch::{Fetcher, TlsSpec},
     tasks::Tasks,
 };
 
@@ -19,6 +19,7 @@ use crate::{
 pub(in crate::connect) fn spec(directory: &std::path::Path, address: &str) -> ConnectSpec {
     let account = AccountSpec {
         address: address.into(),
+        tls: TlsSpec::default(),
         resource: None,
         server: ServerSpec::Discovered,
         client: ClientSpec::Given {

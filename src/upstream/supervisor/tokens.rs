@@ -12,7 +12,7 @@ use crate::{
         Connections,
         spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec::Discovered},
     },
-    fetch::{Address, Fetcher},
+    fetch::{Address, Fetcher, TlsSpec},
     logged::Logged,
     tasks::Tasks,
     upstream::{
@@ -114,6 +114,7 @@ async fn that_nobody_has_come_yet_is_told_once_and_not_as_a_credential_that_was_
     let spec = an_address();
     let account = AccountSpec {
         address: "https://u.example/mcp".into(),
+        tls: TlsSpec::default(),
         resource: None,
         server: Discovered,
         client: ClientSpec::Given {

@@ -3,16 +3,12 @@
 //! Guarantees: names are checked against the configured roots (SECURITY EGR-9); a connection, its TLS handshake
 //! included, is made within the connect deadline. Proxies and environment variables are unknown here.
 
-use std::{error::Error as StdError, future::poll_fn, io, sync::Arc, time::Duration};
+use std::{error::Error as StdError, future::poll_fn, io, time::Duration};
 
 use http::{Uri, uri::Scheme};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use rustls::{
-    AlertDescription, ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
-use secrecy::ExposeSecret;
+use rustls::{AlertDescription, ClientConfig, RootCertStore};
 use tower::{BoxError, Service};
 
 use crate::{
@@ -143,25 +139,8 @@ fn causes<'a>(
 }
 
 fn client_config(tls: &TlsSpec, wanted: bool) -> Result<ClientConfig, UpstreamError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| UpstreamError::unreached(format!("TLS: {error}")))?
-        .with_root_certificates(roots(tls, wanted)?);
-    let Some((chain, key)) = &tls.identity else {
-        return Ok(config.with_no_client_auth());
-    };
-    let bad = |what: &str, error: &dyn StdError| {
-        UpstreamError::unreached(format!("TLS client {what}: {error}"))
-    };
-    let chain = CertificateDer::pem_slice_iter(chain)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| bad("certificate", &error))?;
-    let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes())
-        .map_err(|error| bad("key", &error))?;
-    config
-        .with_client_auth_cert(chain, key)
-        .map_err(|error| bad("identity", &error))
+    fetch::client(roots(tls, wanted)?, tls.identity.as_ref())
+        .map_err(|error| UpstreamError::unreached(format!("TLS {error}")))
 }
 
 /// The configured roots alone, or the system's, or Mozilla's where the system has none.

@@ -10,7 +10,7 @@ use usher::{
         Account, BadVisit, Callback, Connections, Refusal, Settled,
         spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec},
     },
-    fetch::Fetcher,
+    fetch::{Fetcher, TlsSpec},
     protocol::UpstreamId,
     tasks::Tasks,
 };
@@ -44,6 +44,7 @@ impl Scene {
         let server = LoginServer::start();
         let github = AccountSpec {
             address: "https://mcp.example/mcp".into(),
+            tls: TlsSpec::default(),
             resource: None,
             server: ServerSpec::Issuer(server.issuer()),
             client: ClientSpec::Given {
