@@ -6,11 +6,11 @@
 //! what may be a secret in them. Deliberately absent: what other statuses mean, which the peers know; of those that say
 //! that the request came at a bad time, when the next one would not is read here.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{
     HeaderMap, Response, StatusCode,
-    header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{DATE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 
 use crate::{
@@ -91,19 +91,31 @@ fn words(challenge: &Challenge) -> Option<Box<str>> {
     (!all.is_empty()).then(|| all.join(", ").into())
 }
 
-/// In how long the upstream is to be asked again, where its status says that it takes no requests now. Dates are not read: their
-/// clock is not ours.
+/// In how long the upstream is to be asked again, where its status says that it takes no requests now: a number of seconds, or
+/// the time until a date (RFC 9110 10.2.3).
 pub(super) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let tells = matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
     );
-    let told = headers.get(RETRY_AFTER).filter(|_| tells)?.as_bytes();
-    let is_number = !told.is_empty() && told.iter().all(u8::is_ascii_digit);
-    let told = std::str::from_utf8(told).ok().filter(|_| is_number)?;
-    // What is no number for its length is a long time.
-    let seconds = told.parse().unwrap_or(u64::MAX);
-    Some(Duration::from_secs(seconds).min(LONGEST))
+    let told = headers.get(RETRY_AFTER).filter(|_| tells)?.to_str().ok()?;
+    let is_number = !told.is_empty() && told.bytes().all(|byte| byte.is_ascii_digit());
+    let wait = if is_number {
+        // What is no number for its length is a long time.
+        Duration::from_secs(told.parse().unwrap_or(u64::MAX))
+    } else {
+        until(told, headers)?
+    };
+    Some(wait.min(LONGEST))
+}
+
+/// How long it is until a date, by the clock of whoever named it where the answer says what that shows; none where it has passed.
+fn until(date: &str, headers: &HeaderMap) -> Option<Duration> {
+    let date = httpdate::parse_http_date(date).ok()?;
+    let now = headers.get(DATE).and_then(|now| now.to_str().ok());
+    let now = now.and_then(|now| httpdate::parse_http_date(now).ok());
+    let now = now.unwrap_or_else(SystemTime::now);
+    Some(date.duration_since(now).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -127,7 +139,10 @@ mod tests {
             (429, "+7", None),
             (429, "-1", None),
             (429, "1.5", None),
-            (429, "Fri, 27 Nov 2026 15:00:00 GMT", None),
+            (429, "Fri, 27 Nov 1970 15:00:00 GMT", Some(0)),
+            (503, "Fri, 27 Nov 2999 15:00:00 GMT", Some(86_400)),
+            (429, "27 Nov 2999", None),
+            (200, "Fri, 27 Nov 2999 15:00:00 GMT", None),
             (200, "7", None),
             (404, "7", None),
             (502, "7", None),
@@ -138,6 +153,28 @@ mod tests {
             retry_after(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new()),
             None
         );
+    }
+
+    #[test]
+    fn how_long_it_is_until_a_date_is_read_off_the_clock_of_whoever_named_it() {
+        let told = |date: Option<&'static str>, after: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, http::HeaderValue::from_str(after).unwrap());
+            headers.extend(date.map(|date| (DATE, http::HeaderValue::from_static(date))));
+            retry_after(StatusCode::SERVICE_UNAVAILABLE, &headers).map(|wait| wait.as_secs())
+        };
+        let slow = Some("Fri, 27 Nov 2020 14:59:30 GMT");
+        assert_eq!(told(slow, "Fri, 27 Nov 2020 15:00:00 GMT"), Some(30));
+        // The forms of old (RFC 9110 5.6.7).
+        assert_eq!(told(slow, "Friday, 27-Nov-20 15:00:00 GMT"), Some(30));
+        assert_eq!(told(slow, "Fri Nov 27 15:00:00 2020"), Some(30));
+        assert_eq!(told(slow, "Fri, 27 Nov 2020 14:00:00 GMT"), Some(0));
+        assert_eq!(told(slow, "Sat, 28 Nov 2020 15:00:00 GMT"), Some(86_400));
+        let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(100));
+        for date in [None, Some("yesterday")] {
+            let wait = told(date, &soon).unwrap();
+            assert!((90..=100).contains(&wait), "{wait}");
+        }
     }
 
     fn refused(status: u16, challenge: &str) -> Option<UpstreamError> {
