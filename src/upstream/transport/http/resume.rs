@@ -155,7 +155,9 @@ impl Resume {
                 Ok(_) | Err(UpstreamError::Unavailable { .. } | UpstreamError::Timeout(_)) => {}
                 // So may whoever gives out tokens.
                 Err(UpstreamError::Credential(
-                    CredentialError::Fetch(_) | CredentialError::Connection(_),
+                    CredentialError::Fetch(_)
+                    | CredentialError::Connection(_)
+                    | CredentialError::Unanswered(_),
                 )) => {}
                 Err(error) => {
                     tracing::debug!(%error, "an answer cannot be resumed");
@@ -211,6 +213,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        fetch::FetchError,
         tasks::Tasks,
         upstream::{
             Deadline,
@@ -382,6 +385,47 @@ mod tests {
             got("new"),
         ];
         assert_eq!(script.asked(), asked);
+    }
+
+    /// Has none the first time, for this reason.
+    #[derive(Debug)]
+    struct Away(Mutex<Option<CredentialError>>);
+
+    impl Credential for Away {
+        fn now(&self) -> BoxFuture<'_, Result<HeaderValue, CredentialError>> {
+            let token = match self.0.lock().unwrap().take() {
+                Some(why) => Err(why),
+                None => Ok(HeaderValue::from_static("Bearer ana")),
+            };
+            Box::pin(std::future::ready(token))
+        }
+
+        fn instead<'a>(
+            &'a self,
+            _refused: &'a HeaderValue,
+        ) -> BoxFuture<'a, Result<Option<HeaderValue>, CredentialError>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_gone_on_with_once_whoever_gives_out_tokens_answers_again() {
+        for why in [
+            CredentialError::Fetch(FetchError::Timeout("answer")),
+            CredentialError::Connection("it cannot be read".into()),
+            CredentialError::Unanswered("no answer in time".into()),
+        ] {
+            let tasks = Tasks::new();
+            let answers = [primed(), event("e2", &rig::result(1, 7))];
+            let (script, http) = Script::play(&tasks, PATIENT, answers.map(events)).await;
+            let out = Outbound {
+                credential: Some(Arc::new(Away(Mutex::new(Some(why.clone()))))),
+                ..call()
+            };
+            let got = rig::ask(&http, out).await;
+            assert_eq!(got.unwrap_or_else(|_| panic!("{why}")), ["{\"n\":7}"]);
+            assert_eq!(script.asked().len(), 2);
+        }
     }
 
     #[tokio::test]
