@@ -491,7 +491,7 @@ fn refused(
     streamable: bool,
 ) -> Result<Discovered, UpstreamError> {
     match error.code {
-        codes::UNSUPPORTED_VERSION => {
+        codes::UNSUPPORTED_VERSION if !streamable || may_name_versions(head.status) => {
             let supported = error.data.as_ref().map(Json::root);
             let Some(versions) = versions(supported.and_then(|data| data.member("supported")))
             else {
@@ -514,6 +514,12 @@ fn refused(
         _ if is_evidence(head) => Ok(Discovered::Older),
         _ => Err(exchange::bare(head)),
     }
+}
+
+/// Whether what refuses a version may say so with this status: a stateless server has 400 for that, or 200 where its stream had
+/// begun; and 404 is nothing but a status before the message was looked at (PROTOCOL B1, C2).
+fn may_name_versions(status: StatusCode) -> bool {
+    status.is_success() || matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND)
 }
 
 /// Whether an answer with this status says anything about the era.

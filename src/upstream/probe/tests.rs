@@ -112,6 +112,7 @@ async fn whatever_does_not_know_the_question_is_asked_for_the_handshake() {
         Play::Error(200, -32602, ""),
         Play::Error(400, -32022, list),
         Play::Error(400, -32022, ""),
+        Play::Error(405, -32022, r#"{"supported":["2026-07-28"]}"#),
         // Codes of the stateless era, and not its status.
         Play::Error(200, -32020, ""),
         Play::Error(404, -32021, ""),
@@ -179,6 +180,17 @@ async fn a_named_mutual_version_is_asked_for_once_more() {
     }
 }
 
+/// PROTOCOL B1: the message is looked at first.
+#[tokio::test]
+async fn versions_are_named_with_every_status_that_a_message_is_looked_for_with() {
+    for status in [200, 400, 404] {
+        let list = r#"{"supported":["2027-01-01"],"requested":"2026-07-28"}"#;
+        let processes = answering(Play::Error(status, -32022, list), welcome());
+        assert!(revision(&an_address(), &processes).await.is_err());
+        assert_eq!(methods(&processes), [DISCOVER], "{status}");
+    }
+}
+
 #[tokio::test]
 async fn a_modern_server_that_cannot_be_used_is_not_asked_for_the_handshake() {
     for question in [
@@ -208,6 +220,9 @@ async fn refused_credentials_failures_and_silence_are_no_evidence() {
         Play::Status(500),
         Play::Status(503),
         Play::Error(502, -32603, ""),
+        Play::Error(503, -32022, r#"{"supported":["2026-07-28"]}"#),
+        Play::Error(500, -32022, r#"{"supported":["2027-01-01"]}"#),
+        Play::Error(429, -32022, r#"{"supported":["2025-11-25"]}"#),
         Play::Status(429),
         Play::Hang,
     ] {
