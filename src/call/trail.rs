@@ -102,6 +102,8 @@ pub struct Facts {
     pub decision: Decision,
     /// How often it was sent to its upstream, where that was more than once.
     pub attempts: u32,
+    /// Whether the next sending is one more of the same.
+    pub again: bool,
     /// The HTTP status of the upstream's last answer, where it has one.
     pub status: Option<u16>,
     /// Where its time went.
@@ -284,9 +286,31 @@ impl Trail {
         }
     }
 
-    /// Notes that the call is sent to its upstream once more.
-    pub fn sent_again(&self) {
-        self.note(|facts| facts.attempts = facts.attempts.max(1) + 1);
+    /// Notes that the call is to be sent to its upstream once more, if nothing is in the way.
+    pub fn goes_again(&self) {
+        self.note(|facts| facts.again = true);
+    }
+
+    /// Notes that the call is sent to its upstream. Whether it is once more.
+    pub fn is_sent(&self) -> bool {
+        let mut again = false;
+        self.note(|facts| {
+            again = std::mem::take(&mut facts.again);
+            if again {
+                facts.attempts = facts.attempts.max(1) + 1;
+            }
+        });
+        again
+    }
+
+    /// Notes that what [`Trail::is_sent`] said of a sending once more was not so, as no connection came about.
+    pub fn was_not_sent(&self) {
+        self.note(|facts| {
+            facts.attempts = match facts.attempts {
+                0..=2 => 0,
+                more => more - 1,
+            }
+        });
     }
 
     /// Notes that the gateway ends the request, if nothing else does first.
@@ -363,16 +387,38 @@ mod tests {
             listener: Listener::Stdio,
             ..Origin::default()
         });
-        trail.clone().sent_again();
+        assert!(!trail.is_sent());
+        trail.clone().goes_again();
+        assert_eq!(
+            trail.read(|facts| facts.attempts),
+            0,
+            "it may not come to that"
+        );
+        assert!(trail.is_sent());
         assert!(!trail.begin() && trail.clone().begin());
         assert_eq!(trail.read(|facts| facts.attempts), 2);
-        trail.sent_again();
+        assert!(!trail.is_sent(), "a round of its own is no repetition");
+        trail.goes_again();
+        assert!(trail.clone().is_sent());
         assert_eq!(trail.read(|facts| facts.attempts), 3);
         let renewed = trail.renewed();
         assert_eq!(renewed.read(|facts| facts.attempts), 0);
         assert!(!renewed.begin());
         let listener = renewed.origin().map(|origin| origin.listener);
         assert_eq!(listener, Some(Listener::Stdio));
+    }
+
+    #[test]
+    fn what_was_not_sent_after_all_is_no_attempt() {
+        let trail = Trail::of(Origin::default());
+        for (sent, attempts) in [(false, 0), (true, 2), (false, 2), (true, 3)] {
+            trail.goes_again();
+            assert!(trail.is_sent());
+            if !sent {
+                trail.was_not_sent();
+            }
+            assert_eq!(trail.read(|facts| facts.attempts), attempts);
+        }
     }
 
     #[test]

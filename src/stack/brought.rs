@@ -40,7 +40,7 @@ pub(super) async fn call(
         resume: Some(resume),
         ..*call
     };
-    again.trail.sent_again();
+    again.trail.goes_again();
     upstreams.call(again, passage).await
 }
 

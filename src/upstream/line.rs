@@ -21,7 +21,7 @@ use super::{
     credentials::Credentials,
     health::Doubt,
     terms::Terms,
-    transport::{Answer, Outbound, Transport},
+    transport::{Answer, Outbound, Transport, sent},
     visits,
 };
 use crate::{
@@ -121,7 +121,7 @@ impl Line {
     ) -> Result<Answer, UpstreamError> {
         let transport = &*self.wire.transport;
         match &self.terms.credentials {
-            None => (transport.send(out).await).map_err(UpstreamError::past_login),
+            None => (sent(transport, out).await).map_err(UpstreamError::past_login),
             Some(credentials) => {
                 let behalf = self.behalf_of(identity)?;
                 Box::pin(credentials.carry(transport, out, behalf.as_ref())).await

@@ -16,7 +16,7 @@ use crate::{
     protocol::UpstreamId,
     upstream::{
         Denial, UpstreamError,
-        transport::{Answer, Outbound, Transport},
+        transport::{Answer, Outbound, Transport, sent},
     },
 };
 
@@ -74,11 +74,11 @@ impl Connected {
             out.credential = None;
             return match on_behalf {
                 Some(_) => Err(CredentialError::NotConnected.into()),
-                None => transport.send(out).await,
+                None => sent(transport, out).await,
             };
         };
         out.headers.insert(AUTHORIZATION, header(&grant)?);
-        let answer = transport.send(out).await;
+        let answer = sent(transport, out).await;
         if let Err(UpstreamError::Credential(CredentialError::Lacks(scopes))) = &answer {
             self.connections.lacks(&account, &grant, scopes);
             return answer;
@@ -94,8 +94,8 @@ impl Connected {
             Some(grant) => {
                 let mut out = again;
                 out.headers.insert(AUTHORIZATION, header(&grant)?);
-                out.trail.sent_again();
-                transport.send(out).await
+                out.trail.goes_again();
+                sent(transport, out).await
             }
             None => Err(CredentialError::NotConnected.into()),
         }

@@ -38,7 +38,7 @@ use self::{
 };
 use super::{
     Denial, UpstreamError,
-    transport::{Answer, Outbound, Transport},
+    transport::{Answer, Outbound, Transport, sent},
 };
 use crate::{
     call::{Assertion, Grantee, Identity},
@@ -182,10 +182,10 @@ impl Credentials {
             return self.carry_for(transport, out, on_behalf).await;
         }
         let Some(lender) = self.loan().lender() else {
-            return transport.send(out).await;
+            return sent(transport, out).await;
         };
         let again = out.clone();
-        match transport.send(out).await {
+        match sent(transport, out).await {
             Err(UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_))) => {
                 self.loan().lent(&lender);
                 let answer = self.carry_for(transport, again, Some(&lender)).await;
@@ -270,10 +270,10 @@ impl Granted {
         let again = out.clone();
         let Some((slot, token)) = self.token(on_behalf).await? else {
             out.credential = None;
-            return transport.send(out).await;
+            return sent(transport, out).await;
         };
         out.headers.insert(AUTHORIZATION, token.header.clone());
-        let answer = transport.send(out).await;
+        let answer = sent(transport, out).await;
         if !matches!(
             answer,
             Err(UpstreamError::Auth(Some(Denial { status: 401, .. })))
@@ -286,8 +286,8 @@ impl Granted {
         if let Some((_, token)) = self.token(on_behalf).await? {
             out.headers.insert(AUTHORIZATION, token.header);
         }
-        out.trail.sent_again();
-        transport.send(out).await
+        out.trail.goes_again();
+        sent(transport, out).await
     }
 
     fn held(&self, identity: &Identity) -> Option<SecretString> {

@@ -195,7 +195,7 @@ impl Legacy {
             ));
         }
         let session = self.session(&slot, Some(&call.identity), deadline).await?;
-        going.trail().sent_again();
+        going.trail().goes_again();
         match self.attempt(&session, &mut going).await? {
             Attempt::Replied(reply) => Ok(reply),
             Attempt::Gone => {

@@ -13,7 +13,7 @@ use super::{
     *,
 };
 use crate::{
-    call::{IdentityKind, Principal},
+    call::{IdentityKind, Origin, Principal, Trail},
     catalog::rules::CatalogBounds,
     tasks::Tasks,
     upstream::{
@@ -69,6 +69,47 @@ async fn a_call_is_refused_where_its_tool_asks_for_nothing_else_and_where_it_is_
         );
         assert_eq!(transport.sent_of("tools/call").len(), calls, "{tools}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_to_be_sent_once_more_is_an_attempt_and_what_does_not_is_none() {
+    for (again, attempts) in [
+        (result("{}"), 2),
+        (Play::Error(400, -32020, ""), 2),
+        (Play::Fail(UpstreamError::unconnected("refused")), 0),
+    ] {
+        let (transport, peer) = over_http(move |sent: &Sent| match sent.method.as_str() {
+            "tools/list" => result(ASKING),
+            _ if sent.header("mcp-param-a") == Some("x") => again.clone(),
+            _ => Play::Error(400, -32020, ""),
+        });
+        let trail = Trail::of(Origin::default());
+        let call = Call {
+            trail: trail.clone(),
+            ..calling()
+        };
+        drop(peer.call(call, a_route("t")).await);
+        assert_eq!(transport.sent_of("tools/call").len(), 2);
+        assert_eq!(trail.read(|facts| facts.attempts), attempts);
+    }
+    // A place in the queue is none: what is to be sent once more may find no room.
+    let transport = Scripted::new(|_: &Sent| Play::Hang);
+    let spec = UpstreamSpec {
+        concurrency: 1,
+        ..an_address()
+    };
+    let peer = peer_of(&spec, &transport, true);
+    let mut under_way = Box::pin(peer.call(calling(), a_route("t")));
+    assert!(futures_util::poll!(under_way.as_mut()).is_pending());
+    let trail = Trail::of(Origin::default());
+    trail.goes_again();
+    let call = Call {
+        trail: trail.clone(),
+        ..calling()
+    };
+    let refused = peer.call(call, a_route("t")).await;
+    assert!(matches!(refused, Err(UpstreamError::Overloaded)));
+    assert_eq!(trail.read(|facts| facts.attempts), 0);
 }
 
 fn refusing_whoever_lacks_a_header(list: Play) -> impl FnMut(&Sent) -> Play + Send + 'static {

@@ -321,7 +321,7 @@ impl Modern {
             headers: asked,
             ..route.clone()
         };
-        call.trail.sent_again();
+        call.trail.goes_again();
         match self.carry(call, &route, permit).await? {
             Carried::Replied(reply) => Ok(reply),
             Carried::Mismatched(refused, _) => Err(refused),

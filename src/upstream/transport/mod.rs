@@ -110,6 +110,24 @@ pub trait Transport: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
+/// Sends a frame. Where its call is to be sent once more, that is noted, unless no connection came about or nothing had room.
+///
+/// # Errors
+/// As [`Transport::send`].
+pub(super) async fn sent(
+    transport: &dyn Transport,
+    out: Outbound,
+) -> Result<Answer, UpstreamError> {
+    let again = out.trail.is_sent().then(|| out.trail.clone());
+    let answer = transport.send(out).await;
+    if let (Some(trail), Err(error)) = (again, &answer)
+        && (matches!(error, UpstreamError::Overloaded) || error.says_unsent())
+    {
+        trail.was_not_sent();
+    }
+    answer
+}
+
 /// Says whose a frame is that names no request of ours, by what is known of its session.
 pub trait Owners: Send + Sync + std::fmt::Debug {
     /// The number of the request in whose course it was sent, if anybody can say.
