@@ -316,6 +316,9 @@ impl Upstream {
             metrics::reached(bound);
         }
         if peer.carries_all() && self.is_there(peer) {
+            if self.shared.circuit.is_startling(&reply) {
+                self.refresh();
+            }
             self.shared.circuit.learn(&reply);
         }
         reply

@@ -124,6 +124,17 @@ pub(super) fn jittered(duration: Duration) -> Duration {
 /// answered in time after which it is asked whether it answers anything.
 const TRIP: u32 = 5;
 
+/// Whether no connection came about, though one was tried.
+pub(super) const fn is_unconnected(error: &UpstreamError) -> bool {
+    matches!(
+        error,
+        UpstreamError::Unavailable {
+            reached: Reached::Never,
+            ..
+        } | UpstreamError::Timeout(Deadline::Connect)
+    )
+}
+
 /// Counts calls that could not reach the upstream, and those that were not answered in time. Whoever answers was reached, whatever
 /// the answer; and where nothing was sent, nothing failed once more ([`Reached`]).
 #[derive(Debug, Default)]
@@ -195,6 +206,11 @@ impl Circuit {
                 }
             }
         }
+    }
+
+    /// Whether it is the first in a row for which no connection came about: a reason to look whether any does.
+    pub(super) fn is_startling<T>(&self, outcome: &Result<T, UpstreamError>) -> bool {
+        self.failures() == 0 && outcome.as_ref().is_err_and(is_unconnected)
     }
 
     /// Connections that failed in a row until now.

@@ -102,6 +102,8 @@ impl Board {
         let mut ended = pin!(ended);
         let mut failures = 0;
         let (mut first, mut suspected) = (true, false);
+        // Whether none of its lists could be reached the last time.
+        let mut unreached = false;
         // Whether any of its lists was answered on this connection: what is slow to begin has not come to an end.
         let mut answers = false;
         // How many calls it had answered when none of its lists was answered last.
@@ -117,7 +119,7 @@ impl Board {
                 error = ended.as_mut() => return error,
                 read = self.read(&**peer, first, lists) => read,
             };
-            first = false;
+            let begins = std::mem::take(&mut first);
             shared.unread.store(self.unread().map(Arc::new));
             shared.settled.cancel();
             let outcome = usize::from(read != Read::Whole);
@@ -126,8 +128,13 @@ impl Board {
                 Read::Whole => 0,
                 Read::Partly | Read::Silent => failures + 1,
                 Read::Closed => return self.stand_by(shared, peer).await,
-                Read::Unreachable => return UpstreamError::unreached("its lists cannot be read"),
+                // Where calls are under way, which end with the connection, another look is taken first.
+                Read::Unreachable if begins || unreached || shared.terms.gate.taken() == 0 => {
+                    return UpstreamError::unreached("its lists cannot be read");
+                }
+                Read::Unreachable => failures + 1,
             };
+            unreached = read == Read::Unreachable;
             if read == Read::Silent && answers {
                 // What takes it long, a call that may yet be answered, is waited for; and its lists alone may be what takes long.
                 let again = silent_since == Some(heard) && shared.terms.gate.taken() == 0;
@@ -136,7 +143,7 @@ impl Board {
                 if silent_since == Some(heard) && (hangs || again) {
                     return UpstreamError::unreached("it answers nothing any more");
                 }
-            } else if read != Read::Silent {
+            } else if !matches!(read, Read::Silent | Read::Unreachable) {
                 (answers, silent_since) = (true, None);
                 shared.circuit.answered();
             }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{Legacy, session::Session};
 use crate::{
     call::Identity,
-    events::{Desk, Wanted},
+    events::{Desk, Lists, Wanted},
     json::Json,
     jsonrpc::Frame,
     protocol::{codes, meta, methods},
@@ -25,7 +25,7 @@ use crate::{
         UpstreamError,
         bell::Bell,
         exchange::{self, Told},
-        health::Pause,
+        health::{Pause, is_unconnected},
         promised::Promised,
     },
 };
@@ -119,7 +119,13 @@ async fn hear(session: &Session, opened: impl Fn()) {
                 session.gone.cancel();
                 return pending().await;
             }
-            Err(error) => tracing::debug!(%error, "a session's stream cannot be opened"),
+            Err(error) => {
+                tracing::debug!(%error, "a session's stream cannot be opened");
+                if is_unconnected(&error) {
+                    // It may be gone: then its lists cannot be read either.
+                    terms.bell.ring(Lists::ALL);
+                }
+            }
         }
         sleep(pause.after(began.elapsed())).await;
     }

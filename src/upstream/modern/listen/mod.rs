@@ -32,7 +32,7 @@ use crate::{
         Deadline, UpstreamError,
         bell::Bell,
         exchange::bare,
-        health::Pause,
+        health::{Pause, is_unconnected},
         line::Line,
         promised::Promised,
         transport::{Answer, Frames, Outbound},
@@ -263,6 +263,10 @@ impl Watch<'_> {
             NotListening::Bare(error) | NotListening::Failed(error) => {
                 let upstream = &self.line.terms.id;
                 tracing::debug!(%upstream, %error, "an upstream cannot be listened to");
+                if is_unconnected(&error) {
+                    // It may be gone: then its lists cannot be read either.
+                    self.line.terms.bell.ring(Lists::ALL);
+                }
             }
         }
     }
