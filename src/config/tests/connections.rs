@@ -36,11 +36,12 @@ fn an_upstream_that_is_logged_in_to_is_found_out_about_with_its_own_tls() {
     files.add("key.pem", &issued.signing_key.serialize_pem());
     let plan = files.plan();
     let account = plan.connect.accounts.values().next().unwrap();
-    let cert = issued.cert.pem().into_bytes();
-    assert_eq!(account.tls.ca.as_ref(), Some(&cert));
+    let (cert, secret) = (issued.cert.pem(), issued.signing_key.serialize_pem());
     let (chain, key) = account.tls.identity.as_ref().unwrap();
-    assert_eq!(chain, &cert);
-    assert_eq!(key.expose_secret(), issued.signing_key.serialize_pem());
+    for shown in [account.tls.ca.as_ref().unwrap(), chain] {
+        assert_eq!(shown.trim_ascii_end(), cert.trim_end().as_bytes());
+    }
+    assert_eq!(key.expose_secret().trim_end(), secret.trim_end());
     let without = Files::with(&with("", "")).plan();
     let account = without.connect.accounts.values().next().unwrap();
     assert!(account.tls.is_default());
