@@ -8,14 +8,14 @@
 //! The reply comes back up the same stack and is worded for the client. Nothing in the middle asks which era is on either
 //! side.
 //!
-//! In the background each upstream has a supervisor that connects, finds out what is spoken, reads all four lists and
+//! In the background each upstream has a supervisor that connects, finds out what is spoken, reads every list and
 //! publishes them; [`snapshot::World`] builds the next catalog from that and swaps it in. A call loads the current
 //! [`snapshot::Snapshot`] once and sees that one world to its end.
 //!
 //! # Floors
 //!
-//! A module imports from lower floors and from itself; on floor 2 modules do not know each other. `tests/tidy.rs` holds
-//! everybody to it. The `mod` lines below are in that order, which is the order to read in.
+//! A module imports from lower floors and from its own; on floor 2 modules do not know each other. `tests/tidy.rs` enforces
+//! it. The `mod` lines below go from floor 0 up, which is the order to read in; the table goes from the top down.
 //!
 //! ```text
 //! 7  config app cli demo telemetry main    read files and arguments, build the rest, own the runtime
@@ -35,19 +35,21 @@
 //! 2. [`downstream::Door::accept`] picks the dialect from the body. The dialect makes a [`call::Call`]: the stateless one from
 //!    `_meta` and the mirrored headers, the handshake one from the session. The request id, the progress token, the session
 //!    and the status code stay in the dialect.
-//! 3. [`stack::mcp`]: the call is pinned to a snapshot and becomes a [`stage::Pinned`]; its caller is held to [`limits`]; its name is looked up and it becomes a
-//!    [`stage::Routed`]; the policies of that snapshot permit it and it becomes a [`stage::Permitted`]; headers that mirror
-//!    arguments are compared with the arguments. Nothing has been awaited yet, unless a rule has a queue that is not empty.
-//! 4. [`stack::Dispatch`] hands it to the route's [`upstream::Upstream`], which waits for a slot and asks its peer. The
-//!    peer splices the upstream's own name and `_meta` into the client's params, which are otherwise not touched, mints an id,
-//!    and sends.
+//! 3. [`stack::mcp`]: the call is pinned to a snapshot and becomes a [`stage::Pinned`]; its caller is held to [`limits`]; its
+//!    name is looked up and it becomes a [`stage::Routed`]; the policies of that snapshot permit it and it becomes a
+//!    [`stage::Permitted`]; headers that mirror arguments are compared with the arguments. Up to here a call waits only where a
+//!    limit has a queue, or where lists are still to be read with its caller's own token.
+//! 4. [`stack::Dispatch`] hands it to the route's [`upstream::Upstream`], which finds its peer. The peer waits for a slot,
+//!    splices the upstream's own name and `_meta` into the client's params, which are otherwise not touched, mints an id, and
+//!    sends.
 //! 5. The result comes up as [`call::Reply::Done`], or as a stream of events that ends in one outcome. Links, embedded
 //!    resources and `contents[].uri` become outward URIs, by edits that are applied in one copy, or by none.
 //! 6. The dialect words the result for the client's revision and frames it with the client's id; `http` writes one JSON
 //!    message, or an event stream if an event or ten seconds came first. Dropping the answer cancels the call upstream,
 //!    unless the client's era says that a lost connection is no cancellation.
 //!
-//! A list call ends at step 3: the catalog holds its pages encoded.
+//! A list call ends at step 3, for the catalog holds its pages encoded; except `tasks/list`, which asks the upstreams that hold
+//! the tasks.
 
 // Floor 0: bytes in, values and frames out.
 pub mod glob;
