@@ -390,9 +390,15 @@ async fn an_initialize_that_says_too_little_opens_nothing() {
     }
 }
 
-/// SECURITY REL-2: a server that knows a session no more is there all the same.
+/// SECURITY REL-2: a server that knows a session no more is there all the same. Some say 401 for it, to whoever showed no credential.
 #[tokio::test]
 async fn a_server_that_forgot_the_sessions_of_some_ends_nobody_elses_call() {
+    for status in [404, 401] {
+        forgets_the_sessions_of_some(status).await;
+    }
+}
+
+async fn forgets_the_sessions_of_some(status: u16) {
     let forgotten = Arc::new(Mutex::new(HashSet::new()));
     let gate = Gate::new();
     let (unknown, held) = (Arc::clone(&forgotten), gate.clone());
@@ -402,7 +408,7 @@ async fn a_server_that_forgot_the_sessions_of_some_ends_nobody_elses_call() {
             let name = heard.text("name").unwrap();
             let result = Play::Result(call_result(&name));
             if unknown.lock().unwrap().contains(&heard.session) {
-                Play::Status(404)
+                Play::Status(status)
             } else if name == "long" {
                 Play::Gated(Vec::new(), held.clone(), Box::new(result))
             } else {

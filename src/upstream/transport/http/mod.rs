@@ -21,7 +21,10 @@ use futures_util::{
 };
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST},
+    header::{
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST,
+        WWW_AUTHENTICATE,
+    },
 };
 use http_body_util::Full;
 use secrecy::ExposeSecret;
@@ -169,9 +172,10 @@ impl Http {
             Arrays::Legal
         };
         let kept = out.resumes.then(|| resume::kept(&headers, out.credential));
+        let shows = Shows::of(&headers);
         let request = assemble(Method::POST, &self.reach.url, headers, out.frame);
         let response = self.reach.carry(request, usage).await?;
-        let (head, kind, body) = inspect(response)?;
+        let (head, kind, body) = inspect(shows.understood(response))?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             self.drain.take(body);
             return Ok(Answer::Accepted(head));
@@ -217,9 +221,10 @@ impl Http {
     }
 
     async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
+        let shows = Shows::of(&headers);
         let request = self.reach.get(headers);
         let response = self.reach.carry(request, Use::Dedicated).await?;
-        let (head, kind, body) = inspect(response)?;
+        let (head, kind, body) = inspect(shows.understood(response))?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
                 let bounds = &self.bounds;
@@ -227,11 +232,16 @@ impl Http {
             }
             // Not offered: then nothing comes, for as long as the transport lives.
             (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(stream::pending().boxed()),
-            // On a session this says that there is none (PROTOCOL B4).
-            (_, StatusCode::NOT_FOUND) => Err(UpstreamError::Refused(RpcError::new(
-                codes::SESSION_NOT_FOUND,
-                "GET: HTTP 404",
-            ))),
+            // On a session this says that there is none (PROTOCOL B4); some servers say 400 for it.
+            (_, status)
+                if status == StatusCode::NOT_FOUND
+                    || status == StatusCode::BAD_REQUEST && shows.session =>
+            {
+                Err(UpstreamError::Refused(RpcError::new(
+                    codes::SESSION_NOT_FOUND,
+                    format!("GET: HTTP {status}"),
+                )))
+            }
             (_, status) if status.is_success() => Err(UpstreamError::Protocol(
                 "a GET answered with something else than events".into(),
             )),
@@ -339,6 +349,36 @@ fn shown(value: &HeaderValue) -> String {
     let text = String::from_utf8_lossy(value.as_bytes());
     let begins = text.chars().take(SHOWN);
     begins.flat_map(char::escape_debug).collect()
+}
+
+/// What a request shows of where it belongs and who sends it, for the status of its answer to be understood.
+#[derive(Debug, Clone, Copy)]
+struct Shows {
+    /// It names a session.
+    session: bool,
+    /// It shows a credential.
+    credential: bool,
+}
+
+impl Shows {
+    fn of(headers: &HeaderMap) -> Self {
+        Self {
+            session: headers.contains_key(&mirror::header::SESSION_ID),
+            credential: headers.contains_key(AUTHORIZATION),
+        }
+    }
+
+    /// The answer, with the status that it means. Servers made with an older `rmcp` say 401 of a session that they do not know,
+    /// without the challenge that comes with every real 401 (RFC 9110 15.5.2). Where no credential was shown that could have been
+    /// refused it is read as the 404 of PROTOCOL B4; taken for what it says, the session would never be opened anew.
+    fn understood<B>(self, mut response: Response<B>) -> Response<B> {
+        let unchallenged = response.status() == StatusCode::UNAUTHORIZED
+            && !response.headers().contains_key(WWW_AUTHENTICATE);
+        if unchallenged && self.session && !self.credential {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        response
+    }
 }
 
 /// Refuses what no upstream may answer, and keeps the few facts that are used.
