@@ -19,6 +19,7 @@ use crate::{
     server::{
         Endpoint, Routes,
         guard::{Guard, metadata_path},
+        pages::ForPages,
     },
 };
 
@@ -62,7 +63,7 @@ impl App {
                 bounds: plan.listen.bounds,
                 guard,
             });
-            paths.insert(path, Arc::new(endpoint) as Arc<dyn Endpoint>);
+            paths.insert(path, Arc::new(ForPages(endpoint)) as Arc<dyn Endpoint>);
         }
         if let Some(connections) = &self.shared.connections {
             for (path, part) in [
@@ -82,9 +83,9 @@ impl App {
         Paths {
             all: paths,
             below: format!("{}/", plan.endpoint.trim_end_matches('/')),
-            nowhere: Arc::new(NoEndpoint {
+            nowhere: Arc::new(ForPages(NoEndpoint {
                 door: self.shared.door.clone(),
-            }),
+            })),
             journal: self.shared.door.journal.clone(),
         }
     }
@@ -96,7 +97,7 @@ impl App {
         };
         let main = &self.shared.plan.endpoint;
         if let Some(metadata) = guards.metadata(path) {
-            let metadata: Arc<dyn Endpoint> = Arc::new(metadata);
+            let metadata: Arc<dyn Endpoint> = Arc::new(ForPages(metadata));
             // At the root too, for clients that look only there (PROTOCOL F4).
             if path == main {
                 paths.insert(metadata_path(""), metadata.clone());
@@ -123,7 +124,7 @@ impl App {
             messages: messages.clone(),
             guard: guard.clone(),
         };
-        paths.insert(path, Arc::new(stream));
+        paths.insert(path, Arc::new(ForPages(stream)));
         let posts = MessagesEndpoint {
             door: self.shared.door.clone(),
             scope: scope.clone(),
@@ -131,7 +132,7 @@ impl App {
             bounds: self.shared.plan.listen.bounds,
             guard,
         };
-        paths.insert(messages, Arc::new(posts));
+        paths.insert(messages, Arc::new(ForPages(posts)));
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod body;
 pub mod guard;
+pub mod pages;
 pub mod spec;
 
 mod accept;

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use crate::harness::{Client, Gateway, Revision, Upstream, exchange, tool};
+use crate::harness::{Answer, Client, EventStream, Gateway, Revision, Upstream, exchange, tool};
 
 async fn scene() -> (Upstream, Gateway, [Client; 2]) {
     let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
@@ -128,6 +128,93 @@ async fn http_5_other_methods_than_the_endpoints_are_405_with_allow() {
         assert_eq!(answer.status, 405, "{method}");
         assert!(answer.headers["allow"].to_str().unwrap().contains("POST"));
     }
+}
+
+const PAGE: (&str, &str) = ("origin", "http://localhost:6274");
+const ASKS: (&str, &str) = ("access-control-request-method", "POST");
+
+/// What a browser is told about who may have an answer.
+fn allowed(answer: &Answer) -> Option<&str> {
+    let origin = answer.headers.get("access-control-allow-origin")?;
+    assert_eq!(answer.headers["vary"], "origin", "{answer:?}");
+    assert!(
+        !answer
+            .headers
+            .contains_key("access-control-allow-credentials"),
+        "{answer:?}"
+    );
+    Some(origin.to_str().unwrap())
+}
+
+// PROTOCOL F12
+#[tokio::test]
+async fn http_3_a_page_of_an_allowed_origin_can_use_every_endpoint() {
+    let (notes, gateway, [legacy, modern]) = scene().await;
+    let asks = |path: &'static str, headers: Vec<(&'static str, &'static str)>| {
+        exchange_of(&gateway, Method::OPTIONS, path, headers)
+    };
+    let wants = (
+        "access-control-request-headers",
+        "content-type,mcp-param-city,x-other",
+    );
+    for path in ["/mcp", "/mcp/u/notes", "/mcp/nowhere"] {
+        let answer = asks(path, vec![PAGE, ASKS, wants]).await;
+        assert_eq!((answer.status, allowed(&answer)), (204, Some(PAGE.1)));
+        let said = |name: &str| answer.headers[name].to_str().unwrap().to_owned();
+        assert_eq!(said("access-control-allow-methods"), "GET, POST, DELETE");
+        let headers = said("access-control-allow-headers");
+        for header in [
+            "content-type",
+            "authorization",
+            "mcp-session-id",
+            "mcp-protocol-version",
+            "last-event-id",
+            "mcp-param-city",
+        ] {
+            assert!(headers.split(", ").any(|it| it == header), "{headers}");
+        }
+        assert!(!headers.contains("x-other"), "{headers}");
+    }
+    // What asks for nothing is a method that there is not; of a stranger nothing is taken; without an origin nothing is said.
+    assert_eq!(asks("/mcp", vec![PAGE]).await.status, 405);
+    let stranger = ("origin", "https://evil.example");
+    let refused = asks("/mcp", vec![stranger, ASKS]).await;
+    assert_eq!((refused.status, allowed(&refused)), (403, None));
+    let plain = modern.call("notes_t", "{}").await;
+    assert_eq!((plain.text().as_str(), allowed(&plain)), ("called t", None));
+    assert!(!plain.headers.contains_key("vary"));
+
+    for client in [&legacy, &modern] {
+        let answer = client.call("notes_t", "{}").header(PAGE.0, PAGE.1).await;
+        assert_eq!(answer.text(), "called t");
+        assert_eq!(allowed(&answer), Some(PAGE.1));
+        let read = answer.headers["access-control-expose-headers"].to_str();
+        assert!(read.unwrap().contains("mcp-session-id"));
+        // A refusal can be read as well.
+        let unread = client
+            .call("notes_t", "{}")
+            .header(PAGE.0, PAGE.1)
+            .header("content-type", "text/plain")
+            .await;
+        assert_eq!((unread.status, allowed(&unread)), (415, Some(PAGE.1)));
+    }
+    let stream = [PAGE, ("accept", "text/event-stream")]
+        .into_iter()
+        .chain(legacy.session.as_deref().map(|it| ("mcp-session-id", it)))
+        .collect::<Vec<_>>();
+    let stream = EventStream::open(gateway.address, Method::GET, "/mcp", &stream, "").await;
+    assert_eq!(stream.status, 200);
+    assert_eq!(stream.headers["access-control-allow-origin"], PAGE.1);
+    assert_eq!(notes.heard("tools/call").len(), 3);
+}
+
+async fn exchange_of(
+    gateway: &Gateway,
+    method: Method,
+    path: &str,
+    headers: Vec<(&str, &str)>,
+) -> Answer {
+    exchange(gateway.address, method, path, &headers, b"").await
 }
 
 #[tokio::test]

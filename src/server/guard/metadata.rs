@@ -70,6 +70,9 @@ impl Endpoint for MetadataEndpoint {
             let mut answer = full(StatusCode::OK, "application/json", self.0.clone());
             let keep = HeaderValue::from_static("max-age=300");
             answer.headers_mut().insert(header::CACHE_CONTROL, keep);
+            // Kept, it would else be shown to a page as it was given to who has no origin.
+            let differs = HeaderValue::from_static("origin");
+            answer.headers_mut().insert(header::VARY, differs);
             answer
         } else {
             let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);

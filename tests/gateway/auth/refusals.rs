@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use http::Method;
+
 use super::{call, call_at, call_with, challenge, get, scene, scene_with};
-use crate::harness::{Authority, Client, RESOURCE, Revision, now, parse};
+use crate::harness::{Authority, Client, RESOURCE, Revision, exchange, now, parse};
 
 #[tokio::test]
 async fn without_a_token_every_revision_is_told_where_to_sign_in_and_for_which_scopes() {
@@ -75,6 +77,44 @@ async fn metadata_is_at_the_path_of_each_endpoint_and_at_the_root_for_anybody_to
     }
     let other = get(&gateway, "/.well-known/oauth-protected-resource/mcp/two").await;
     assert_eq!(other.status, 404);
+}
+
+// PROTOCOL F12: a browser asks without the token that it is about to send.
+#[tokio::test]
+async fn a_page_learns_where_to_sign_in() {
+    let (_notes, _authority, gateway) = scene().await;
+    let page = ("origin", "http://127.0.0.1:6274");
+    let asks = ("access-control-request-method", "POST");
+    let allowed = |answer: &crate::harness::Answer| {
+        let origin = answer.headers.get("access-control-allow-origin");
+        origin.map(|origin| origin.to_str().unwrap().to_owned())
+    };
+    for path in ["/mcp", "/.well-known/oauth-protected-resource/mcp", "/sse"] {
+        let head = [page, asks];
+        let answer = exchange(gateway.address, Method::OPTIONS, path, &head, b"").await;
+        assert_eq!(
+            (answer.status, allowed(&answer).as_deref()),
+            (204, Some(page.1))
+        );
+    }
+    let refused = exchange(gateway.address, Method::POST, "/mcp", &[page], b"{}").await;
+    assert_eq!(
+        (refused.status, allowed(&refused).as_deref()),
+        (401, Some(page.1))
+    );
+    let read = refused.headers["access-control-expose-headers"].to_str();
+    assert!(read.unwrap().contains("www-authenticate"));
+    challenge(&refused);
+    let metadata = "/.well-known/oauth-protected-resource/mcp";
+    let told = exchange(gateway.address, Method::GET, metadata, &[page], b"").await;
+    assert_eq!(
+        (told.status, allowed(&told).as_deref()),
+        (200, Some(page.1))
+    );
+    // What is kept is kept for each origin alone.
+    let plain = get(&gateway, metadata).await;
+    assert_eq!((plain.status, allowed(&plain)), (200, None));
+    assert_eq!(plain.headers["vary"], "origin");
 }
 
 // SECURITY AUTHN-1, AUTHN-2, AUTHN-3
