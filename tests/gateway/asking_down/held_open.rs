@@ -59,7 +59,8 @@ async fn a_client_that_cancels_while_it_is_asked_frees_the_server_that_waits() {
     );
     let id = member(&question, "id").unwrap();
     let late = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"action":"accept"}}}}"#);
-    assert_eq!(client.post(&late, &[]).await.status, 400);
+    // It may have crossed the withdrawal, so it is no fault.
+    assert_eq!(client.post(&late, &[]).await.status, 202);
 }
 
 #[tokio::test]
