@@ -249,6 +249,10 @@ impl Checker<'_> {
                 }
                 optional(root, "mimeType", Kind::String)?;
                 optional(root, "size", Kind::Number)?;
+                if root.member("size").is_some_and(|size| !is_whole(size)) {
+                    return Err(Reason::WrongType("size"));
+                }
+                root.member("annotations").map_or(Ok(()), annotated)?;
             }
         }
         Ok(())
@@ -304,6 +308,34 @@ fn visible(tool: Node<'_>, whom: &str) -> bool {
             .elements()
             .any(|one| one.as_str().as_deref() == Some(whom))
     })
+}
+
+/// Whether a number of bytes is a whole one, or left out.
+fn is_whole(size: Node<'_>) -> bool {
+    size.kind() == Kind::Null || size.raw().parse::<i64>().is_ok()
+}
+
+/// What annotations say of content: for whom it is, how much it matters, from 0 to 1, and when it changed.
+fn annotated(annotations: Node<'_>) -> Result<(), Reason> {
+    optional(annotations, "audience", Kind::Array)?;
+    optional(annotations, "priority", Kind::Number)?;
+    optional(annotations, "lastModified", Kind::String)?;
+    let roles = annotations.member("audience").into_iter();
+    let is_role = |role: Node<'_>| matches!(role.as_str().as_deref(), Some("user" | "assistant"));
+    if !roles.flat_map(Node::elements).all(is_role) {
+        return Err(Reason::WrongType("audience"));
+    }
+    let priority = annotations
+        .member("priority")
+        .filter(|priority| priority.kind() == Kind::Number);
+    let within = |priority: Node<'_>| {
+        let share = priority.raw().parse::<f64>();
+        share.is_ok_and(|share| (0.0..=1.0).contains(&share))
+    };
+    if !priority.is_none_or(within) {
+        return Err(Reason::WrongType("priority"));
+    }
+    Ok(())
 }
 
 fn optional(object: Node<'_>, member: &'static str, kind: Kind) -> Result<(), Reason> {

@@ -203,19 +203,29 @@ impl Dress<'_> {
     }
 }
 
+fn carries_its_bytes(icon: Node<'_>) -> bool {
+    let src = icon.member("src").and_then(Node::as_str);
+    src.as_deref()
+        .and_then(|src| src.get(..5))
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+}
+
+fn is_well_formed(icon: Node<'_>) -> bool {
+    let is_text = |node: Node<'_>| node.kind() == Kind::String;
+    let sizes = icon.member("sizes");
+    let theme = icon.member("theme");
+    icon.member("mimeType").is_none_or(is_text)
+        && sizes.is_none_or(|sizes| sizes.kind() == Kind::Array && sizes.elements().all(is_text))
+        && theme.is_none_or(|theme| matches!(theme.as_str().as_deref(), Some("light" | "dark")))
+}
+
 /// What becomes of the `icons` of what a server describes. Clients are told to show only icons from the server's own origin, which
-/// behind us is ours: icons that carry their bytes stay, others go (PROTOCOL E).
+/// behind us is ours: icons that carry their bytes stay, others go (PROTOCOL E), as do those whose sizes or theme are of no form
+/// that strict clients take: one of them would cost such a client the whole merged list.
 pub fn icons(icons: Node<'_>) -> Fate {
     let carried: Vec<_> = icons
         .elements()
-        .filter(|icon| {
-            icon.member("src")
-                .and_then(Node::as_str)
-                .is_some_and(|src| {
-                    src.get(..5)
-                        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
-                })
-        })
+        .filter(|icon| carries_its_bytes(*icon) && is_well_formed(*icon))
         .map(Node::raw)
         .collect();
     if carried.is_empty() {

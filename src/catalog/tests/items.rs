@@ -341,6 +341,54 @@ fn icons_that_carry_their_bytes_stay_and_others_go() {
         with(r#"[{"src":"https://x"}, {"src":"DATA:,a"}]"#),
         r#"{"name":"wh_p","icons":[{"src":"DATA:,a"}],"x":1}"#
     );
+    // One that strict clients do not take would cost them the list.
+    let whole = r#"[{"src":"data:,a","sizes":["48x48"],"theme":"dark","mimeType":"image/png"}]"#;
+    let kept = format!(r#"{{"name":"wh_p","icons":{whole},"x":1}}"#);
+    assert_eq!(with(whole), kept);
+    for wrong in [
+        r#""sizes":"48x48""#,
+        r#""sizes":[48]"#,
+        r#""theme":"blue""#,
+        r#""theme":1"#,
+        r#""mimeType":[]"#,
+    ] {
+        let icons = format!(r#"[{{"src":"data:,a",{wrong}}}]"#);
+        assert_eq!(with(&icons), r#"{"name":"wh_p","x":1}"#, "{wrong}");
+    }
+}
+
+#[test]
+fn a_resource_that_strict_clients_do_not_take_is_left_out() {
+    let lists = |members: &str| {
+        let resource = format!(r#"{{"uri":"n://a","name":"a",{members}}}"#);
+        let catalog = build(
+            &rules(&[("a", "wh")]),
+            vec![("a", brings(ListKind::Resources, &[resource]))],
+            None,
+        );
+        let reasons = catalog.reports().iter().map(|report| report.reason.clone());
+        reasons.collect::<Vec<_>>()
+    };
+    for right in [
+        r#""size":0"#,
+        r#""size":null"#,
+        r#""annotations":{"audience":["user","assistant"],"priority":0.5,"lastModified":"2026-01-01T00:00:00Z"}"#,
+        r#""annotations":{"audience":[],"priority":1,"x":7}"#,
+        r#""annotations":null"#,
+    ] {
+        assert_eq!(lists(right), [], "{right}");
+    }
+    for (wrong, member) in [
+        (r#""size":1.5"#, "size"),
+        (r#""annotations":{"audience":["developer"]}"#, "audience"),
+        (r#""annotations":{"audience":"user"}"#, "audience"),
+        (r#""annotations":{"priority":5}"#, "priority"),
+        (r#""annotations":{"priority":-0.1}"#, "priority"),
+        (r#""annotations":{"priority":"1"}"#, "priority"),
+        (r#""annotations":{"lastModified":7}"#, "lastModified"),
+    ] {
+        assert_eq!(lists(wrong), [Reason::WrongType(member)], "{wrong}");
+    }
 }
 
 #[test]

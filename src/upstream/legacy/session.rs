@@ -33,6 +33,7 @@ use crate::{
         line::{Line, Wire},
         modern::client_info,
         patience::Patience,
+        probe::is_busy,
         terms::{Share, Terms},
         transport::{Answer, Frames, Head},
     },
@@ -108,6 +109,12 @@ impl From<NotOpened> for UpstreamError {
     fn from(why: NotOpened) -> Self {
         match why {
             NotOpened::Status(head) => exchange::bare(&head),
+            // It came at a bad time, whatever the message says: some servers say so where they have too many sessions.
+            NotOpened::Refused(head, _)
+                if is_busy(head.status.as_u16()) || head.status.is_server_error() =>
+            {
+                exchange::bare(&head)
+            }
             NotOpened::Refused(_, error) => Self::Refused(error),
             NotOpened::Failed(error) => error,
         }
