@@ -317,6 +317,7 @@ mod tests {
             policies: &[],
             policy: "",
             approved: None,
+            round: 0,
             definition: None,
             listen: Some((&[&watched], &[&not_watched])),
             params: &Json::empty_object(),

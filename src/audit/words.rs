@@ -1,6 +1,7 @@
 //! The words of records by which people ask for them, each kind in one list, so that a slip is told from what is not there.
 
 use super::kind::Kind;
+use crate::findings::Action;
 
 /// How an operation ended: the `outcome` of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,15 +77,25 @@ pub(super) const CHECKPOINT: &str = "checkpoint";
 /// Of segments that were removed because of their age.
 pub(super) const RETENTION: &str = "retention";
 
-/// What came of it, in the record of something beside calls that was not done.
-const REFUSED: &str = "refused";
+/// What came of it, in records of something beside calls: that it was not done, or how it is from then on.
+const BESIDE: [&str; 8] = [
+    "refused", "began", "ended", "in_force", "unfit", "read", "changed", "replaced",
+];
 
-/// Every `outcome` that records have.
-pub const OUTCOMES: [&str; End::ALL.len() + 1] = {
-    let mut words = [REFUSED; End::ALL.len() + 1];
+/// Every word for how something ended or what came of it: `outcome` of calls and, of what is no call, whatever is shown as its
+/// result ([`Detail::RESULT`](super::entry::Detail::RESULT)).
+pub const OUTCOMES: [&str; End::ALL.len() + BESIDE.len() + Action::ALL.len()] = {
+    let (ends, beside) = (End::ALL.len(), BESIDE.len());
+    let mut words = [""; End::ALL.len() + BESIDE.len() + Action::ALL.len()];
     let mut n = 0;
-    while n < End::ALL.len() {
-        words[n] = End::ALL[n].word();
+    while n < words.len() {
+        words[n] = if n < ends {
+            End::ALL[n].word()
+        } else if n < ends + beside {
+            BESIDE[n - ends]
+        } else {
+            Action::ALL[n - ends - beside].word()
+        };
         n += 1;
     }
     words

@@ -94,12 +94,16 @@ pub struct Facts {
     pub definition: Option<Box<str>>,
     /// Why policy did not let it through.
     pub denied: Option<Denial>,
-    /// By which policies it was let through, where a person had to agree before it went on.
+    /// By which policies it was let through, where its caller was asked something before it was over.
     pub grounds: Option<Grounds>,
     /// The approval that it went by.
     pub approved: Option<Arc<Approved>>,
+    /// How often its caller had been asked for input when it came, as far as that is known: what it goes on with says so.
+    pub round: u32,
     /// How far its permission is.
     pub decision: Decision,
+    /// The id of the request that its upstream was sent for it, which is a number; of several, the last one's.
+    pub sent: Option<u64>,
     /// How often it was sent to its upstream, where that was more than once.
     pub attempts: u32,
     /// Whether the next sending is one more of the same.
@@ -127,16 +131,19 @@ pub enum Cut {
     Panicked,
     /// It listened by rights that its caller has no longer just so: another goes on by those of now.
     Renewed,
+    /// The session that it ran for was ended.
+    SessionEnded,
 }
 
 impl Cut {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Stopping,
         Self::Late,
         Self::Expired,
         Self::Revoked,
         Self::Panicked,
         Self::Renewed,
+        Self::SessionEnded,
     ];
 
     /// One that stands for it; zero for none.
@@ -160,6 +167,7 @@ impl Cut {
             Self::Panicked => "internal_error",
             Self::Late => "deadline_exceeded",
             Self::Renewed => "rights_changed",
+            Self::SessionEnded => "outcome_unknown",
         }
     }
 }

@@ -345,6 +345,8 @@ impl Running {
         if let Some(flight) = &self.exchange.flight
             && let Poll::Ready(over) = flight.poll_over(cx)
         {
+            // Before what runs for it is dropped.
+            self.exchange.trail.cut(over.cut());
             return Poll::Ready(Err(match over {
                 Over::Cancelled => Ended::Cancelled,
                 // It was on its way, so that it is answered: that there is no session is said of what comes later.
@@ -494,11 +496,13 @@ impl Drop for Running {
             return;
         }
         let flight = self.exchange.flight.take();
-        let told = flight
-            .as_ref()
-            .is_some_and(|flight| flight.over().is_some());
+        let told = flight.as_ref().and_then(Flight::over);
         let source = std::mem::replace(&mut self.source, Source::Over);
-        if told || matches!(source, Source::Over) {
+        if matches!(source, Source::Over) {
+            return;
+        }
+        if let Some(over) = told {
+            self.exchange.trail.cut(over.cut());
             return;
         }
         // Goes on unheard, until its outcome or until it is told to stop; else it is dropped with all that runs.
@@ -525,10 +529,7 @@ impl Drop for Running {
             let told = poll_fn(|cx| {
                 let over = flight.as_ref().map(|flight| flight.poll_over(cx));
                 let over = over.unwrap_or(Poll::Pending);
-                if over.is_ready() {
-                    trail.cut(None);
-                }
-                over
+                over.map(|over| trail.cut(over.cut()))
             });
             let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
             tokio::select! {

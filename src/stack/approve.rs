@@ -95,11 +95,16 @@ fn note(permitted: &Permitted, permit: &Permit) {
     let Permitted { call, snapshot, .. } = permitted;
     call.trail.note(|facts| {
         facts.definition = authorize::definition(call, snapshot).map(Box::from);
-        facts.grounds = Some(Grounds {
-            policies: permit.policies().to_vec(),
-            digest: permit.digest().into(),
-        });
+        facts.grounds = Some(grounds(permit));
     });
+}
+
+/// What let a call through by this permit.
+pub(super) fn grounds(permit: &Permit) -> Grounds {
+    Grounds {
+        policies: permit.policies().to_vec(),
+        digest: permit.digest().into(),
+    }
 }
 
 impl Approve {

@@ -84,7 +84,7 @@ const METHOD: Parameter = Parameter::named("method", "Only records of this metho
 const OUTCOME: Parameter = Parameter::maybe(
     "outcome",
     Shape::Word(&OUTCOMES),
-    "Only records of this outcome.",
+    "Only records of what ended so, or, of what is no call, of which this came.",
 );
 const DECISION: Parameter = Parameter::maybe(
     "decision",

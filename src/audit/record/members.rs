@@ -117,6 +117,13 @@ pub(super) fn request(record: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) 
     }
 }
 
+/// Which time its client had been asked for input, of a call that goes on with that.
+pub(super) fn round(record: &mut Object<'_>, round: u32) {
+    if round > 0 {
+        record.number("round", u64::from(round));
+    }
+}
+
 /// The call's own span, where it has one, and the one that its client told.
 pub(super) fn trace(record: &mut Object<'_>, of: View<'_>) {
     let parent = of.trail.origin().and_then(|origin| origin.parent.as_ref());
@@ -189,8 +196,11 @@ pub(super) fn target(
     let exposed = exposed.map(|name| frame.scrub.target(name, route.is_some()));
     to.maybe("exposed", exposed.as_deref());
     if let Some((upstream, name)) = route {
-        to.text("name", &frame.scrub.target(name, true))
-            .text("upstream", upstream.as_str());
+        to.text("name", &frame.scrub.target(name, true));
+        if let Some(request) = facts.sent {
+            to.number("request", request);
+        }
+        to.text("upstream", upstream.as_str());
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use self::members::{
     MANY, address, addresses, answers_in, arguments_of, findings, measured, micros, nanos,
-    principal, proxy, request, server, spoken, target, trace,
+    principal, proxy, request, round, server, spoken, target, trace,
 };
 use super::{End, Level, canonical::Object, words};
 use crate::call::{Decision, Denial, Facts};
@@ -99,8 +99,9 @@ pub(super) fn decision(
     record.object("principal", |who| principal(who, frame, of));
     proxy(record, of);
     request(record, frame, of);
+    record.text("revision", of.caller.revision.as_str());
+    round(record, permission.round);
     record
-        .text("revision", of.caller.revision.as_str())
         .text("server", &server(of.scope))
         .text("stage", "decision");
     let facts = Facts::default();
@@ -218,9 +219,11 @@ pub(super) fn outcome(
     );
     if whole {
         request(record, frame, of);
-        record
-            .text("revision", of.caller.revision.as_str())
-            .text("server", &server(of.scope));
+        record.text("revision", of.caller.revision.as_str());
+    }
+    round(record, facts.round);
+    if whole {
+        record.text("server", &server(of.scope));
     }
     record.object("spent", |spent| {
         let told = facts.spent;

@@ -50,6 +50,8 @@ pub struct Permission<'a> {
     pub policy: &'a str,
     /// Who agreed to it, where policy wants somebody to.
     pub approved: Option<&'a Approved>,
+    /// How often its caller has been asked for input already; 0 where it does not go on with anything.
+    pub round: u32,
     /// The digest of the definition of what it is about, where that is listed.
     pub definition: Option<&'a str>,
     /// Of a listen: the resources that are watched from now on, and those that were asked for and are not.

@@ -30,7 +30,7 @@ pub(super) struct Asked {
     /// The method, such as `tools/call`
     #[arg(long)]
     method: Option<String>,
-    /// How it ended
+    /// How a call ended, or what came of something else: as the column RESULT has it
     #[arg(long, value_parser = PossibleValuesParser::new(OUTCOMES))]
     outcome: Option<String>,
     /// What was decided
@@ -107,6 +107,27 @@ fn ago(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever is shown as a result can be asked for, and a slip is told from what is not there.
+    #[test]
+    fn results_are_asked_for_by_the_words_that_there_are() {
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            asked: Asked,
+        }
+        let asked = |word: &str| {
+            let line = <Line as clap::Parser>::try_parse_from(["query", "--outcome", word]);
+            line.map(|line| line.asked.filter().outcome)
+        };
+        for word in ["ok", "refused", "began", "in_force", "unfit", "flag"] {
+            assert_eq!(asked(word).unwrap().as_deref(), Some(word));
+        }
+        let refused = asked("begun").unwrap_err().to_string();
+        for word in OUTCOMES {
+            assert!(refused.contains(word), "{word}: {refused}");
+        }
+    }
 
     #[test]
     fn times_are_told_in_full_by_day_or_ago() {

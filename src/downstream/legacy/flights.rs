@@ -17,6 +17,7 @@ use hashbrown::{HashMap, hash_map::Entry};
 
 use super::Session;
 use crate::{
+    call::Cut,
     json::{Json, Node},
     jsonrpc::RequestId,
 };
@@ -53,6 +54,16 @@ pub(in crate::downstream) enum Over {
     Cancelled = 1,
     /// Its session has ended: it is answered with that.
     Ended = 2,
+}
+
+impl Over {
+    /// The same for the record of its call, unless its client has given it up.
+    pub(in crate::downstream) const fn cut(self) -> Option<Cut> {
+        match self {
+            Self::Cancelled => None,
+            Self::Ended => Some(Cut::SessionEnded),
+        }
+    }
 }
 
 /// Why a request may not start.

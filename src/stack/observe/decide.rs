@@ -124,6 +124,7 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
             policies: permit.map_or(&[], |permit| permit.policies()),
             policy: snapshot.policy().policy().digest(),
             approved: permitted.approved().map(|approved| &**approved),
+            round: permitted.round,
             definition: authorize::definition(call, snapshot),
             listen: Some((&watched, &not_watched)),
             params: &call.params,

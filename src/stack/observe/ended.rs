@@ -108,6 +108,7 @@ pub(super) fn without(trail: &Trail) -> Ending<'static> {
         Some(Cut::Expired | Cut::Revoked) => End::Denied,
         Some(Cut::Late) => End::Timeout,
         Some(Cut::Renewed) => End::Ok,
+        Some(Cut::SessionEnded) => End::Cancelled,
     };
     Ending {
         reason: cut.map(|cut| cut.reason().into()),
@@ -254,6 +255,7 @@ mod tests {
             (Cut::Revoked, "denied", "credential_revoked"),
             (Cut::Late, "timeout", "deadline_exceeded"),
             (Cut::Renewed, "ok", "rights_changed"),
+            (Cut::SessionEnded, "cancelled", "outcome_unknown"),
         ] {
             assert_eq!(told(Some(cut)), (word, Some(reason.into()), None));
         }

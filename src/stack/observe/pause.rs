@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use super::{Error, Operation, Parts, Told, Watched, ended};
 use crate::{
-    call::{Call, Decision, Origin, Trail},
+    call::{Call, Decision, Facts, Origin, Trail},
     tasks::PerLaneArc,
 };
 
@@ -36,12 +36,16 @@ impl Pauses {
             Trail::of(Origin::default())
         };
         // It leads where it led, and was let through, whoever refuses now.
-        let (route, decision) = call
-            .trail
-            .read(|facts| (facts.route.clone(), facts.decision));
+        let before = call.trail.read(|facts| Facts {
+            route: facts.route.clone(),
+            grounds: facts.grounds.clone(),
+            round: facts.round,
+            decision: facts.decision,
+            ..Facts::default()
+        });
         trail.note(|facts| {
-            facts.route = route;
-            facts.decision = match decision {
+            *facts = before;
+            facts.decision = match facts.decision {
                 Decision::Pending => Decision::Pending,
                 // What is recorded here is the end of a pause alone.
                 Decision::Permitted | Decision::Recorded => Decision::Permitted,

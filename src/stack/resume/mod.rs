@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{
     call::{
-        Approved, Caller, InputRequired, Op, Outcome, Owner, Reply, ReplyStream, Resume, Stake,
-        State, Step,
+        Approved, Caller, Facts, InputRequired, Op, Outcome, Owner, Reply, ReplyStream, Resume,
+        Stake, State, Step, Trail,
     },
     json::{Edits, Json},
     jsonrpc::RpcError,
     metrics::{Bound, reached},
-    policy::Refusal,
+    policy::{Permit, Refusal},
     protocol::{ClientCapabilities, UpstreamId, codes, meta, methods},
     resume::{Approval, Asked, Bounds, Fault, Given, NotAgain, Place, Spent, Ticket},
     seal::{Sealer, unix_seconds},
@@ -95,6 +95,10 @@ impl Gate<Box<Permitted>> for OpenResume {
         if ticket.upstream != route.upstream || ticket.local != route.local {
             return Err(Error::StateInvalid);
         }
+        // Also of what ends here: its record says in which round (PROTOCOL F20).
+        routed.round = ticket.round;
+        let round = ticket.round;
+        routed.call.trail.note(|facts| facts.round = round);
         let responses = resume
             .responses
             .map(|responses| ticket.asked.answers(&responses))
@@ -108,7 +112,6 @@ impl Gate<Box<Permitted>> for OpenResume {
         }
         if let Some(approval) = ticket.approval.filter(|approval| approval.given.is_none()) {
             // No upstream has heard of the call: it begins now, or not at all.
-            routed.round = ticket.round;
             let now = unix_seconds();
             routed.consent = match approve::answer(responses.as_ref(), &approval, now) {
                 Answer::None => Consent::None,
@@ -136,7 +139,6 @@ impl Gate<Box<Permitted>> for OpenResume {
                 routed.consent = approve::approved(&routed.call, given.reference, given.at);
             }
         }
-        routed.round = ticket.round;
         routed.call.resume = Some(Resume {
             responses,
             refused: resume.refused,
@@ -182,6 +184,9 @@ pub(super) struct Asker {
     stake: Option<Stake>,
     /// What the client declared, where the upstream may not ask for all of that.
     declared: Option<Box<ClientCapabilities>>,
+    /// What the call was let through by, and where that is noted if its caller is asked: what ends meanwhile is recorded with it.
+    permit: Permit,
+    trail: Trail,
     bounds: Bounds,
 }
 
@@ -189,7 +194,8 @@ impl Wrap<Box<Permitted>> for SealResume {
     type Mark = Option<Asker>;
 
     fn enter(&self, routed: &mut Box<Permitted>) -> Self::Mark {
-        let route = routed.passage()?.route();
+        let passage = routed.passage()?;
+        let (route, permit) = (passage.route(), passage.permit().clone());
         let call = &routed.call;
         Some(Asker {
             caller: call.caller.clone(),
@@ -203,6 +209,8 @@ impl Wrap<Box<Permitted>> for SealResume {
             approved: routed.approved().cloned(),
             stake: call.stake.clone(),
             declared: routed.declared.clone(),
+            permit,
+            trail: call.trail.clone(),
             bounds: self.bounds,
         })
     }
@@ -383,6 +391,10 @@ impl Asker {
             params: &self.params,
         };
         let text = ticket.seal(sealer, place, unix_seconds());
+        if !self.permit.digest().is_empty() {
+            let grounds = |facts: &mut Facts| facts.grounds = Some(approve::grounds(&self.permit));
+            self.trail.note(grounds);
+        }
         Ok(InputRequired {
             requests,
             state: State::Sealed(text.into()),

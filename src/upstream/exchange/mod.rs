@@ -225,6 +225,8 @@ impl Exchange {
         }
         self.staked = self.wants.stake.take().filter(Stake::mark_used);
         let id = Line::id(self.number);
+        let trail = mem::take(&mut self.wants.trail);
+        self.note(&trail);
         Outbound {
             frame: encode::request(&id, method, params),
             id: Some(id),
@@ -235,7 +237,7 @@ impl Exchange {
             listens: false,
             resumes: self.line.era == Era::Legacy,
             credential: None,
-            trail: mem::take(&mut self.wants.trail),
+            trail,
         }
     }
 
@@ -327,6 +329,12 @@ impl Exchange {
         self.wants.caller = Some(Arc::clone(&call.caller));
         self.wants.rounds = rounds;
         self.wants.log = log;
+        self.note(&call.trail);
+    }
+
+    /// Notes under which id the upstream has it.
+    fn note(&self, trail: &Trail) {
+        trail.note(|facts| facts.sent = Some(self.number));
     }
 
     /// From now on it takes as long as it takes.

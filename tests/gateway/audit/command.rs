@@ -234,12 +234,18 @@ async fn records_are_found_by_what_they_are_like() {
         let said = audit(&[&["query"][..], &no_such].concat(), directory);
         assert_eq!(said.code, Some(2), "{no_such:?}");
     }
-    // Every event that there is can be asked for.
+    // Every event that there is can be asked for, and whatever is shown as the result of one.
     let all = fs::read_to_string(only(directory)).unwrap();
     for line in all.lines() {
-        let record: Value = serde_json::from_str(line).unwrap();
-        let event = record["record"]["event"]["event"].as_str().unwrap();
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        let record = record["record"]["event"].take();
+        let event = record["event"].as_str().unwrap();
         assert!(!found(&["--event", event]).is_empty(), "{event}");
+        for name in ["outcome", "state", "action"] {
+            if let Some(word) = record["detail"][name].as_str() {
+                assert!(!found(&["--outcome", word]).is_empty(), "{record}");
+            }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use std::{future::IntoFuture as _, ops::ControlFlow, path::Path, sync::LazyLock}
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 use usher::audit::{
-    LINE_SCHEMA,
+    LINE_SCHEMA, OUTCOMES,
     query::{Filter, Order, query},
 };
 
@@ -69,7 +69,16 @@ pub(crate) fn events(directory: &Path) -> Vec<Value> {
             if let Err(wrong) = format().validate(&line) {
                 panic!("{wrong} at {} of {line}", wrong.instance_path());
             }
-            line["record"]["event"].take()
+            let record = line["record"]["event"].take();
+            let results =
+                ["outcome", "state", "action"].map(|name| record["detail"][name].as_str());
+            for word in results.into_iter().flatten() {
+                assert!(
+                    OUTCOMES.contains(&word),
+                    "nobody can ask for {word}: {record}"
+                );
+            }
+            record
         })
         .collect()
 }
@@ -227,6 +236,39 @@ pairings! {
         assert_eq!(told[1]["outcome"], "cancelled");
         let upstream = told[1]["spent"]["upstream_us"].as_u64();
         assert!(upstream > Some(0), "{}", told[1]["spent"]);
+    }
+}
+
+/// SECURITY 8
+#[tokio::test]
+async fn what_the_end_of_a_session_cancels_is_recorded_with_the_reason_that_its_client_hears() {
+    for heard in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = Upstream::http(Revision::V2026_07_28)
+            .tools([tool("t")])
+            .on("tools/call", |_| Play::Hang);
+        let gateway = recording(directory.path(), &notes).start().await;
+        let client = gateway.client(Revision::V2025_11_25).await;
+        let mut call = client.call("notes_t", "{}").into_future();
+        tokio::select! {
+            biased;
+            _ = notes.until_heard("tools/call", 1) => {}
+            answer = &mut call => panic!("{answer:?}"),
+        }
+        // Whoever only goes away has not given it up, in this era.
+        let call = heard.then_some(call);
+        assert_eq!(client.other(http::Method::DELETE).await.status, 204);
+        if let Some(call) = call {
+            assert_eq!(call.await.tool_error(), "outcome_unknown");
+        }
+        let told = eventually("its end is recorded", || async {
+            let told = records(directory.path(), "tools/call");
+            (told.len() == 2).then_some(told)
+        });
+        let told = told.await;
+        assert_eq!(told[1]["outcome"], "cancelled");
+        assert_eq!(told[1]["reason"], "outcome_unknown");
+        assert_eq!(told[1]["code"], Value::Null);
     }
 }
 

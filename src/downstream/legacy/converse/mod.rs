@@ -383,6 +383,8 @@ impl Unrolled {
             .collect();
         let deadline = Instant::now() + round.left;
         self.call.deadline = deadline;
+        // Of the same request; and what is learned now is what is known while the client is asked the next time.
+        self.call.trail = self.call.trail.renewed();
         Call {
             resume: Some(Resume {
                 responses: (!round.empty).then(|| meta::object_of(&answers)),
