@@ -12,7 +12,7 @@ use super::{
     CALLBACK, ConnectError, Connections, DOCUMENT, Grant,
     discover::origin,
     flows::{self, Back, BadVisit, Leaving},
-    register,
+    register::{self, Use},
     token::{self, TokenError},
 };
 use crate::{json::Json, protocol::UpstreamId, seal::unix_seconds};
@@ -137,14 +137,14 @@ impl Connections {
         let shown = self.shared.flows.visit(link, Some(cookie))?;
         let upstream = &shown.account.upstream;
         let login = self.login(upstream).await?;
+        let scopes = self.asked_for(&login.scopes, &shown.account);
         let client = self
-            .client(upstream, &login.server, true)
+            .client(upstream, &login.server, Use::Login(&scopes))
             .await
             .map_err(Refusal::Failed)?;
         let redirect = format!("{}{CALLBACK}", self.base()?);
         let verifier = SecretString::from(flows::random());
         let challenge = flows::challenge(&verifier);
-        let scopes = self.asked_for(&login.scopes, &shown.account);
         let scope = scopes.join(" ");
         let leaving = Leaving {
             login: Arc::clone(&login),
@@ -279,6 +279,7 @@ impl Connections {
             scope: tokens.scope,
             since,
             who: shown.who.to_string(),
+            client: (leaving.client.registered).then(|| leaving.client.id.clone()),
         };
         let (this, of) = (self.clone(), account.clone());
         // Before anybody hears of the grant, who may find at once what it lacks.
@@ -309,6 +310,6 @@ impl Connections {
         let base = self.base().ok().filter(|_| self.is_encrypted())?;
         let id = format!("{base}{DOCUMENT}");
         let redirect = format!("{base}{CALLBACK}");
-        Some(register::about(Some(&id), &redirect, "none"))
+        Some(register::about(Some(&id), &redirect, "none", ""))
     }
 }

@@ -1,6 +1,7 @@
 //! Which authorization server an upstream's people log in at, and what it can do (RFC 9728, RFC 8414, OpenID Connect Discovery).
 //!
-//! Guarantees: metadata counts only under the issuer that was expected, byte for byte; a server that does not say that it checks
+//! Guarantees: metadata counts only under the issuer that was expected, byte for byte but for a `/` that is all of a path, and from
+//! then on the issuer is called as it calls itself; a server that does not say that it checks
 //! PKCE is not used; what a document or a challenge names is fetched as its word (SECURITY EGR-4, EGR-5). An upstream's own
 //! metadata is looked for where its challenge says, then where it must be (PROTOCOL F6).
 
@@ -82,8 +83,8 @@ pub(super) async fn login(
         } => (given(authorize_url, token_url)?, Told::default()),
         ServerSpec::Issuer(issuer) => {
             let at = Address::configured(issuer, true).map_err(fetch(SERVER))?;
-            let metadata = Metadata::fetch(fetcher, issuer, &at).await?;
-            (server(&metadata, issuer)?, Told::default())
+            let metadata = Metadata::of_named(fetcher, issuer, &at).await?;
+            (server(&metadata)?, Told::default())
         }
         ServerSpec::Discovered => {
             let told = resource(&upstream, fetcher).await?;
@@ -98,8 +99,8 @@ pub(super) async fn login(
                     (origin(&upstream), root)
                 }
             };
-            let metadata = Metadata::fetch(fetcher, &issuer, &at).await?;
-            (server(&metadata, &issuer)?, told)
+            let metadata = Metadata::of_named(fetcher, &issuer, &at).await?;
+            (server(&metadata)?, told)
         }
     };
     let mut scopes = account.scopes.clone().unwrap_or(told.scopes);
@@ -230,7 +231,7 @@ fn covers(resource: &str, upstream: &Address) -> bool {
 }
 
 /// The server that this metadata is of.
-fn server(metadata: &Metadata, issuer: &str) -> Result<Server, DiscoverError> {
+fn server(metadata: &Metadata) -> Result<Server, DiscoverError> {
     let pkce = metadata.texts("code_challenge_methods_supported");
     if !pkce.iter().any(|method| method == "S256") {
         return Err(DiscoverError::Unfit(
@@ -238,7 +239,7 @@ fn server(metadata: &Metadata, issuer: &str) -> Result<Server, DiscoverError> {
         ));
     }
     Ok(Server {
-        issuer: issuer.to_owned(),
+        issuer: metadata.issuer().to_owned(),
         authorize: metadata.address("authorization_endpoint")?,
         token: metadata.address("token_endpoint")?,
         register: metadata.address_if_any("registration_endpoint")?,
@@ -321,8 +322,8 @@ mod tests {
     fn metadata(edit: impl Fn(String) -> String) -> Result<Server, DiscoverError> {
         let text = r#"{"issuer":"https://login.example/tenant","authorization_endpoint":"https://login.example/a","token_endpoint":"https://login.example/t","code_challenge_methods_supported":["plain","S256"],"authorization_response_iss_parameter_supported":true}"#;
         let at = Address::discovered(AS).unwrap();
-        let metadata = Metadata::of(json(&edit(text.to_owned())), at, AS)?;
-        server(&metadata, AS)
+        let metadata = Metadata::of(json(&edit(text.to_owned())), at, AS, str::eq)?;
+        server(&metadata)
     }
 
     #[test]
@@ -344,6 +345,41 @@ mod tests {
                 text.replace(from, to)
             });
             assert!(changed.is_err(), "{from} -> {to}: {changed:?}");
+        }
+    }
+
+    /// `iss` is compared with it, and grants and registrations are kept under it.
+    #[tokio::test]
+    async fn a_server_without_a_path_is_called_as_it_calls_itself_with_a_slash_or_without() {
+        for (named, calls_itself, found) in [
+            ("", "", true),
+            ("/", "", true),
+            ("", "/", true),
+            ("/", "//", false),
+            ("", "/t", false),
+            ("/t", "/t/", false),
+        ] {
+            let server = Answering::by(move |request| {
+                let host = request.lines().find_map(|line| line.strip_prefix("host: "));
+                let at = format!("http://{}", host.unwrap());
+                ok(&format!(
+                    r#"{{"issuer":"{at}{calls_itself}","authorization_endpoint":"{at}/a","token_endpoint":"{at}/t","code_challenge_methods_supported":["S256"]}}"#
+                ))
+            })
+            .await;
+            let at = format!("http://{}", server.at);
+            let account = AccountSpec {
+                address: format!("{at}/mcp"),
+                resource: None,
+                server: ServerSpec::Issuer(format!("{at}{named}")),
+                client: ClientSpec::Registered(Registration::Auto),
+                scopes: None,
+                tls: None,
+            };
+            let login = login(&account, &Fetcher::new(None).unwrap()).await;
+            let issuer = login.map(|login| login.server.issuer).ok();
+            let expected = found.then(|| format!("{at}{calls_itself}"));
+            assert_eq!(issuer, expected, "{named} {calls_itself}");
         }
     }
 

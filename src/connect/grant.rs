@@ -28,6 +28,9 @@ pub struct Grant {
     pub since: u64,
     /// What operators call whoever logged in.
     pub who: String,
+    /// The id of the client that it was given to, where we registered that ourselves; `None` also in those from before this was
+    /// written down.
+    pub client: Option<String>,
 }
 
 /// How a grant is written down.
@@ -43,6 +46,8 @@ struct Written<'a> {
     scope: Option<String>,
     since: u64,
     who: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
 }
 
 /// Seconds before its end at which a token is no longer sent (SECURITY EGR-10).
@@ -99,6 +104,7 @@ impl Grant {
             scope: self.scope.clone(),
             since: self.since,
             who: self.who.clone(),
+            client: self.client.clone(),
         };
         // INVARIANT: strings and numbers serialise; an empty record in the place of a grant would lose it.
         Zeroizing::new(serde_json::to_vec(&written).expect("strings and numbers serialise"))
@@ -129,6 +135,7 @@ impl Grant {
             scope: read.scope,
             since: read.since,
             who: read.who,
+            client: read.client,
         })
     }
 }
@@ -159,6 +166,7 @@ pub(super) mod tests {
             scope: Some("a b".into()),
             since: 1_000,
             who: "ana".into(),
+            client: None,
         }
     }
 

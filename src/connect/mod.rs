@@ -52,6 +52,7 @@ use browser::Browsers;
 use discover::{Login, Server};
 use flows::Flows;
 use login_tool::StandIn;
+use register::Use;
 use spec::{AccountSpec, ConnectSpec};
 use step_up::Wants;
 use store::{CLIENT, Key, StoreError};
@@ -459,7 +460,8 @@ impl Connections {
         let Some(at) = &login.server.revoke else {
             return Err(NotTold::NotOffered);
         };
-        let client = match self.client(&account.upstream, &login.server, false).await {
+        let whose = Use::Grant(grant.client.as_deref());
+        let client = match self.client(&account.upstream, &login.server, whose).await {
             Ok(client) => client,
             Err(ConnectError::Register(_)) => return Err(NotTold::Unregistered),
             Err(error) => return Err(error.into()),
@@ -520,7 +522,7 @@ impl Connections {
         login.map_err(Into::into)
     }
 
-    /// Who we are at `server`; `may_ask` says whether we may register to become somebody.
+    /// Who we are at `server`, for this use. To become somebody we register for logins alone.
     ///
     /// # Errors
     /// [`RegisterError::Unregistered`] where we would have to, and may not.
@@ -528,7 +530,7 @@ impl Connections {
         &self,
         upstream: &UpstreamId,
         server: &Server,
-        may_ask: bool,
+        wanted: Use<'_>,
     ) -> Result<Client, ConnectError> {
         let account = self.account(upstream)?;
         let base = self.base();
@@ -548,19 +550,27 @@ impl Connections {
         // Without an address of ours nobody can say whether we are registered.
         let redirect = format!("{}{CALLBACK}", base?);
         let place = (server.issuer.clone(), redirect.clone());
-        if let Some(client) = self.registered(&place).await? {
+        let known = |kept: &Option<Zeroizing<Vec<u8>>>| {
+            let text = kept.as_ref()?;
+            register::kept(text, wanted, unix_seconds())
+        };
+        if let Some(client) = known(&self.registered(&place).await?) {
             return Ok(client);
         }
-        if !may_ask {
+        let Use::Login(scopes) = wanted else {
             return Err(RegisterError::Unregistered.into());
-        }
+        };
         let turn = self.registering(&place);
         let _one = turn.lock().await;
         // Somebody else may have been first.
-        if let Some(client) = self.registered(&place).await? {
+        let before = self.registered(&place).await?;
+        if let Some(client) = known(&before) {
             return Ok(client);
         }
-        let (client, text) = register::ask(server, &redirect, self.fetcher(upstream)).await?;
+        let before = before.as_ref().map(|text| text.as_slice());
+        let (now, fetcher) = (unix_seconds(), self.fetcher(upstream));
+        let asked = register::ask(server, &redirect, scopes, before, now, fetcher);
+        let (client, text) = asked.await?;
         let (key, kept) = (client_key(&place), text.clone());
         let store =
             move |shared: &Shared| shared.grants.store().map(|store| store.put(&key, &kept));
@@ -569,9 +579,9 @@ impl Connections {
         Ok(client)
     }
 
-    /// The registration that is kept for this place: what the store says, where there is one. Another process that shares it may
+    /// What is kept of registrations in this place: what the store says, where there is one. Another process that shares it may
     /// have registered again, and a grant that was given to that client is good with no other.
-    async fn registered(&self, place: &Place) -> Result<Option<Client>, ConnectError> {
+    async fn registered(&self, place: &Place) -> Result<Option<Zeroizing<Vec<u8>>>, ConnectError> {
         let key = client_key(place);
         let find = move |shared: &Shared| shared.grants.store().map(|store| store.find(&key));
         let found = self.on_disk(find).await?;
@@ -582,14 +592,10 @@ impl Connections {
             Some(Err(error)) => Some(clients.get(place).cloned().ok_or(error)?),
             None => clients.get(place).cloned(),
         };
-        let Some(text) = text else {
-            return Ok(None);
-        };
-        let client = register::kept(&text, unix_seconds());
-        if client.is_some() {
-            clients.insert(place.clone(), text);
+        if let Some(text) = &text {
+            clients.insert(place.clone(), text.clone());
         }
-        Ok(client)
+        Ok(text)
     }
 
     /// What is held while we register there: one server that does not answer keeps nobody from another.

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use super::{
     Account, ConnectError, Connections, Grant, RegisterError,
     discover::Login,
+    register::Use,
     store::StoreError,
     token::{self, Client, TokenError, Tokens},
 };
@@ -160,7 +161,8 @@ impl Connections {
         if login.server.issuer != current.issuer {
             return self.ended(account, &current).await;
         }
-        let client = match self.client(&account.upstream, &login.server, false).await {
+        let whose = Use::Grant(current.client.as_deref());
+        let client = match self.client(&account.upstream, &login.server, whose).await {
             Ok(client) => client,
             // A refresh token is good for the client alone that it was given to, which we are not: its principal is asked to log
             // in again, each time until they have. The grant stays until that login takes its place: another process that shares
@@ -201,6 +203,7 @@ impl Connections {
             resource: current.resource.clone(),
             since: current.since,
             who: current.who.clone(),
+            client: current.client.clone(),
         };
         let grants = self.clone();
         let (whose, used) = (account.clone(), Arc::clone(&current));
@@ -444,7 +447,7 @@ mod tests {
         let (other, _) = Grants::open(&connections.shared.spec).unwrap();
         let (upstream, store) = (ana().upstream, other.store().unwrap());
         let login = connections.login(&upstream).await.unwrap();
-        let client = || connections.client(&upstream, &login.server, false);
+        let client = || connections.client(&upstream, &login.server, Use::Grant(None));
         let none = client().await.unwrap_err();
         let unregistered = ConnectError::Register(RegisterError::Unregistered);
         assert_eq!(none.to_string(), unregistered.to_string());
@@ -497,7 +500,7 @@ mod tests {
         connections.reached_at(BASE.into());
         let used = connections.current(&ana()).unwrap();
         let login = connections.login(&ana().upstream).await.unwrap();
-        let client = register::kept(KEPT, 0).unwrap();
+        let client = register::kept(KEPT, Use::Grant(None), 0).unwrap();
         let lock = directory.path().join("store/.lock");
         let lock = std::fs::File::open(lock).unwrap();
         let held = Flock::lock(lock, FlockArg::LockExclusive).unwrap();

@@ -212,6 +212,7 @@ mod tests {
             etag: None,
             max_age: None,
             challenge: None,
+            session: None,
         })
     }
 

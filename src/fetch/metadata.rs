@@ -6,6 +6,7 @@ use crate::json::{Json, Node};
 /// The metadata of one issuer, which says that it is that issuer's.
 #[derive(Debug, Clone)]
 pub struct Metadata {
+    issuer: String,
     found_at: Address,
     document: Json,
 }
@@ -51,12 +52,35 @@ impl Metadata {
         at: &Address,
         most: usize,
     ) -> Result<Self, MetadataError> {
+        Self::naming(str::eq, fetcher, issuer, at, most).await
+    }
+
+    /// The same for an `issuer` that whoever named it may have spelled otherwise, as far as the end of one without a path goes: see
+    /// `names_the_same`. What counts from then on is [`Metadata::issuer`].
+    ///
+    /// # Errors
+    /// As [`Metadata::fetch`].
+    pub async fn of_named(
+        fetcher: &Fetcher,
+        issuer: &str,
+        at: &Address,
+    ) -> Result<Self, MetadataError> {
+        Self::naming(names_the_same, fetcher, issuer, at, Fetcher::METADATA).await
+    }
+
+    async fn naming(
+        is_same: fn(&str, &str) -> bool,
+        fetcher: &Fetcher,
+        issuer: &str,
+        at: &Address,
+        most: usize,
+    ) -> Result<Self, MetadataError> {
         let mut why = MetadataError::None;
         for path in places(at.uri().path()) {
             let found_at = at.at_path(&path)?;
             let document = fetcher.document(&found_at, most).await;
             match document.and_then(|document| document.json()) {
-                Ok(document) => return Self::of(document, found_at, issuer),
+                Ok(document) => return Self::of(document, found_at, issuer, is_same),
                 Err(FetchError::Status(404)) => {}
                 Err(
                     error @ (FetchError::Status(_) | FetchError::Redirect | FetchError::NotJson),
@@ -71,7 +95,7 @@ impl Metadata {
         Err(why)
     }
 
-    /// A document that was found at an address, if it is that of `issuer`.
+    /// A document that was found at an address, if it names what `is_same` says is `issuer`.
     ///
     /// # Errors
     /// [`MetadataError::ForeignIssuer`].
@@ -79,12 +103,21 @@ impl Metadata {
         document: Json,
         found_at: Address,
         issuer: &str,
+        is_same: fn(&str, &str) -> bool,
     ) -> Result<Self, MetadataError> {
         let named = document.root().member("issuer").and_then(Node::as_str);
-        if named.as_deref() != Some(issuer) {
-            return Err(MetadataError::ForeignIssuer);
-        }
-        Ok(Self { found_at, document })
+        let named = named.filter(|named| is_same(named, issuer));
+        let issuer = named.ok_or(MetadataError::ForeignIssuer)?.into_owned();
+        Ok(Self {
+            issuer,
+            found_at,
+            document,
+        })
+    }
+
+    /// The issuer, as the document spells it.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     /// The address under this key, trusted as far as the document is.
@@ -129,6 +162,26 @@ pub(crate) fn texts(node: Option<Node<'_>>) -> Vec<String> {
         .collect()
 }
 
+/// Whether two texts name one issuer: letter for letter, but for one `/` at the end of an issuer without a path, which one of them
+/// may lack.
+///
+/// An address without a path is the one with the path `/` (RFC 3986 6.2.3): both are asked for their metadata at one and the same
+/// place, so that nobody can be either of them without being the other, and no metadata is taken here for another's (SECURITY
+/// EGR-5). Upstreams, whose libraries write addresses now so and now so, do name the one where the server calls itself the other.
+/// With a path each would be an issuer of its own.
+fn names_the_same(one: &str, other: &str) -> bool {
+    one == other || without_root(one) == without_root(other)
+}
+
+/// An address without its path, if that is `/`.
+fn without_root(text: &str) -> &str {
+    let is_origin = |rest: &&str| {
+        let host = rest.split_once("://").map_or("", |(_, host)| host);
+        !host.is_empty() && !host.contains(['/', '?', '#'])
+    };
+    text.strip_suffix('/').filter(is_origin).unwrap_or(text)
+}
+
 /// Three places for an issuer with a path, two for one without.
 fn places(path: &str) -> Vec<String> {
     const OAUTH: &str = "/.well-known/oauth-authorization-server";
@@ -146,6 +199,29 @@ fn places(path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_issuer_without_a_path_is_the_same_with_a_slash_at_its_end_and_no_other_is() {
+        for (one, other, same) in [
+            ("https://a.example", "https://a.example/", true),
+            ("https://a.example:8443/", "https://a.example:8443", true),
+            ("https://a.example/t", "https://a.example/t", true),
+            ("https://a.example", "https://a.example//", false),
+            ("https://a.example/", "https://a.example//", false),
+            ("https://a.example/t", "https://a.example/t/", false),
+            ("https://a.example/?", "https://a.example/?/", false),
+            ("https://a.example?t", "https://a.example?t/", false),
+            ("https://a.example", "https://A.example/", false),
+            ("https://a.example", "http://a.example/", false),
+            ("https://a.example", "https://a.example.evil/", false),
+            ("https:/", "https://", false),
+            ("https://", "https:///", false),
+            ("", "/", false),
+        ] {
+            assert_eq!(names_the_same(one, other), same, "{one} {other}");
+            assert_eq!(names_the_same(other, one), same, "{other} {one}");
+        }
+    }
 
     #[test]
     fn metadata_is_looked_for_in_the_documented_order() {

@@ -31,7 +31,10 @@ use http_body_util::Full;
 use rustls::ClientConfig;
 use zeroize::Zeroizing;
 
-use crate::json::{Json, Limits};
+use crate::{
+    json::{Json, Limits},
+    protocol::mirror::header::SESSION_ID,
+};
 
 use wire::{Extent, Special};
 
@@ -82,6 +85,8 @@ impl Fetcher {
     pub const LIMIT: Duration = Duration::from_secs(10);
     /// From the lookup to the end of the TLS handshake.
     pub const CONNECT: Duration = Duration::from_secs(5);
+    /// How long telling a server of the end of a session may take.
+    const FAREWELL: Duration = Duration::from_secs(2);
 
     /// A fetcher that trusts the roots in this PEM, or the system's.
     ///
@@ -152,7 +157,7 @@ impl Fetcher {
     }
 
     /// What an MCP server asks of somebody who brings nothing (RFC 9728 5.1): it is sent a ping without any credential. `None`
-    /// where it asks for none.
+    /// where it asks for none. A session that it begins for that is ended, if it can be in two seconds.
     ///
     /// # Errors
     /// As [`Fetcher::document`].
@@ -166,6 +171,14 @@ impl Fetcher {
         let request = wire::request(at, Method::POST, special, body);
         // Of the page beside it nothing is wanted, which may be of any length and in any form.
         let answer = self.exchanged(at, request, Extent::Head).await?;
+        if let Some(session) = answer.session {
+            let special = Special::default();
+            let mut request = wire::request(at, Method::DELETE, special, (None, Bytes::new()));
+            request.headers_mut().insert(SESSION_ID.clone(), session);
+            let leaving = self.exchanged(at, request, Extent::Head);
+            // Whether it agrees is of no consequence.
+            drop(tokio::time::timeout(Self::FAREWELL, leaving).await);
+        }
         let asked = answer.status == StatusCode::UNAUTHORIZED;
         Ok(asked.then_some(answer.challenge).flatten())
     }
@@ -312,6 +325,8 @@ pub struct Document {
     pub max_age: Option<Duration>,
     /// What is asked of who brings no credential.
     pub challenge: Option<Challenge>,
+    /// The session of MCP that it names, if it names one.
+    pub session: Option<HeaderValue>,
 }
 
 impl Document {

@@ -215,6 +215,28 @@ async fn a_challenge_is_read_whatever_page_comes_beside_it() {
     }
 }
 
+/// Servers of the older era may begin one for whatever comes without.
+#[tokio::test]
+async fn a_session_that_a_server_begins_for_who_asks_for_its_challenge_is_ended() {
+    for (name, methods) in [
+        ("mcp-session-id", &["POST", "DELETE"][..]),
+        ("x", &["POST"]),
+    ] {
+        let answer = format!("HTTP/1.1 400 X\r\n{name}: asked\r\ncontent-length: 0\r\n\r\n");
+        let server = Answering::with(answer.into()).await;
+        let at = configured(&format!("http://{}/mcp", server.at));
+        let challenge = Fetcher::new(None).unwrap().challenge(&at).await;
+        assert_eq!(challenge.unwrap(), None);
+        let seen = server.seen();
+        let sent = seen.iter().map(|seen| seen.split(' ').next().unwrap());
+        assert_eq!(sent.collect::<Vec<_>>(), methods);
+        if let Some(left) = seen.get(1) {
+            assert!(left.starts_with("DELETE /mcp HTTP"), "{left}");
+            assert!(left.contains("mcp-session-id: asked\r\n"), "{left}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_strict_json_or_no_success_is_told_apart() {
     let server = Answering::with(ok(r#"{"a":1,"a":2}"#)).await;

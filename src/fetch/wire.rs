@@ -26,6 +26,7 @@ use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
 use super::{Address, Challenge, Document, FetchError};
+use crate::protocol::mirror::header::SESSION_ID;
 
 /// An open connection, encrypted or not.
 pub(crate) type Stream = Box<dyn Io>;
@@ -214,6 +215,7 @@ async fn read(response: Response<Incoming>, extent: Extent) -> Result<Document, 
             .cloned(),
         max_age: max_age(&parts.headers),
         challenge: Challenge::of(parts.headers.get_all(WWW_AUTHENTICATE)),
+        session: parts.headers.get(&SESSION_ID).cloned(),
     })
 }
 

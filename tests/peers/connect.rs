@@ -2,7 +2,7 @@
 //! It is found through its own metadata, registered at, logged in to with PKCE at a real authorization server by whoever was
 //! sent to the connect page, and each token after that is renewed.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    client::{node, script},
+    client::{node, script, venv},
     servers::{free_port, wait_for},
 };
 
@@ -21,16 +21,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn typescript_1_is_asked_to_log_in_and_goes_on() {
-    logs_in("connect-1.mjs").await;
+    logs_in("connect-1.mjs", [node(), script("accounts.mjs")]).await;
 }
 
 #[tokio::test]
 async fn typescript_2_is_asked_to_log_in_and_goes_on() {
-    logs_in("connect-2.mjs").await;
+    logs_in("connect-2.mjs", [node(), script("accounts.mjs")]).await;
 }
 
-async fn logs_in(client: &str) {
-    let scene = Scene::set().await;
+#[tokio::test]
+async fn a_login_goes_through_at_the_authorization_server_of_the_python_sdk() {
+    logs_in("connect-2.mjs", [venv("python"), script("accounts.py")]).await;
+}
+
+async fn logs_in(client: &str, server: [PathBuf; 2]) {
+    let scene = Scene::set(server).await;
     let mut command = Command::new(node());
     command.arg(script(client)).arg(&scene.url);
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
@@ -73,12 +78,13 @@ struct Scene {
 }
 
 impl Scene {
-    async fn set() -> Self {
+    async fn set(server: [PathBuf; 2]) -> Self {
         let directory = TempDir::new().expect("a directory");
         let (port, accounts) = (free_port(), free_port());
         let issuer = format!("http://127.0.0.1:{accounts}");
-        let mut server = Command::new(node())
-            .arg(script("accounts.mjs"))
+        let [program, script] = server;
+        let mut server = Command::new(program)
+            .arg(script)
             .arg(accounts.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -57,7 +57,7 @@ use pool::{Opening, Pool, Slot};
 use tasks::Plan;
 
 pub(super) use pool::Opener;
-pub(super) use session::{NotOpened, Proposal, Session};
+pub(super) use session::{NotOpened, Proposal, Session, decline};
 
 /// A peer of the handshake era.
 pub(super) struct Legacy {

@@ -402,6 +402,20 @@ impl Drop for Parting {
     }
 }
 
+/// Ends a session that a server named in its answer to something that began none, and that nobody is going to use: some begin one
+/// for whatever comes without, and keep it. Within two seconds, whatever the server does.
+pub(in crate::upstream) async fn decline(
+    wire: &Arc<Wire>,
+    session: HeaderValue,
+    terms: &Arc<Terms>,
+) {
+    let name = HeaderName::from_static(mirror::SESSION_ID);
+    let headers = HeaderMap::from_iter([(name, session)]);
+    // Nothing is agreed on in it, so no version is named.
+    let line = Line::new(Arc::clone(wire), Era::Legacy, headers, Arc::clone(terms));
+    leave(&line).await;
+}
+
 /// Tells the server that the session of this line is over.
 async fn leave(line: &Line) {
     let leaving = async {

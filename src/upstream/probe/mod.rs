@@ -16,8 +16,8 @@ use super::{
     asking::Offer,
     connector::Connector,
     exchange::{self, Told},
-    legacy::{Legacy, NotOpened, Opener, Proposal, Session},
-    line::Wire,
+    legacy::{Legacy, NotOpened, Opener, Proposal, Session, decline},
+    line::{Line, Wire},
     modern::{self, Modern},
     spec::{Endpoint, HttpTransport, Isolation, Pin, UpstreamSpec},
     terms::Terms,
@@ -446,32 +446,17 @@ impl Probe {
     ) -> Result<Discovered, UpstreamError> {
         let line = modern::line(Arc::clone(wire), revision, Arc::clone(&self.terms));
         let asked = modern::ask(&line, revision, methods::DISCOVER, &[], deadline, true).await;
-        match asked {
-            Ok(Told::Result(_, result)) => {
-                let card = exchange::complete(result.clone())
-                    .ok()
-                    .and_then(|_| modern::card(&result, revision));
-                let versions = card
-                    .as_ref()
-                    .and_then(|_| versions(result.root().member("supportedVersions")));
-                let (Some(card), Some(versions)) = (card, versions) else {
-                    return Ok(Discovered::Older);
-                };
-                match Mutual::of(&versions, revision) {
-                    Mutual::This => Ok(Discovered::Card(Arc::new(Modern::new(card, line)))),
-                    Mutual::Other(mutual) => Ok(Discovered::Other(mutual)),
-                    Mutual::OlderOnly => Ok(Discovered::Older),
-                    Mutual::None => Err(no_mutual()),
-                }
+        let session = match &asked {
+            Ok(Told::Result(head, _) | Told::Error(head, _) | Told::Status(head)) => {
+                head.session.clone()
             }
-            Ok(Told::Error(head, error)) => refused(&head, &error, revision, wire.streamable),
-            Ok(Told::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
-            Ok(Told::Status(head)) => Err(exchange::bare(&head)),
-            Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Discover)),
-            // A foreign body, a wrong content type, a notification for an answer: not a modern server.
-            Err(UpstreamError::Protocol(_)) => Ok(Discovered::Older),
-            Err(error) => Err(error),
+            Err(_) => None,
+        };
+        let found = discovered(asked, line, revision);
+        if let (Ok(Discovered::Older), Some(session), true) = (&found, session, wire.streamable) {
+            decline(wire, session, &self.terms).await;
         }
+        found
     }
 }
 
@@ -481,6 +466,40 @@ enum Discovered {
     /// Ask again at this revision.
     Other(Revision),
     Older,
+}
+
+/// What the answer to a `server/discover` says, which was sent on `line`.
+fn discovered(
+    asked: Result<Told, UpstreamError>,
+    line: Arc<Line>,
+    revision: Revision,
+) -> Result<Discovered, UpstreamError> {
+    match asked {
+        Ok(Told::Result(_, result)) => {
+            let card = exchange::complete(result.clone())
+                .ok()
+                .and_then(|_| modern::card(&result, revision));
+            let versions = card
+                .as_ref()
+                .and_then(|_| versions(result.root().member("supportedVersions")));
+            let (Some(card), Some(versions)) = (card, versions) else {
+                return Ok(Discovered::Older);
+            };
+            match Mutual::of(&versions, revision) {
+                Mutual::This => Ok(Discovered::Card(Arc::new(Modern::new(card, line)))),
+                Mutual::Other(mutual) => Ok(Discovered::Other(mutual)),
+                Mutual::OlderOnly => Ok(Discovered::Older),
+                Mutual::None => Err(no_mutual()),
+            }
+        }
+        Ok(Told::Error(head, error)) => refused(&head, &error, revision, line.wire.streamable),
+        Ok(Told::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
+        Ok(Told::Status(head)) => Err(exchange::bare(&head)),
+        Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Discover)),
+        // A foreign body, a wrong content type, a notification for an answer: not a modern server.
+        Err(UpstreamError::Protocol(_)) => Ok(Discovered::Older),
+        Err(error) => Err(error),
+    }
 }
 
 /// What an error to `server/discover` says.

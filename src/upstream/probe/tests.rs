@@ -100,6 +100,38 @@ async fn a_discovered_server_is_modern_and_is_asked_nothing_else() {
     );
 }
 
+/// A server of the older era may begin one for whatever comes without, though it knows nothing of what comes.
+#[tokio::test]
+async fn a_session_that_a_server_begins_for_the_question_is_ended() {
+    let named = |play| Play::Naming("asked", Box::new(play));
+    for (question, ended) in [
+        (named(Play::Error(400, -32600, "")), &["asked"][..]),
+        (named(Play::Status(400)), &["asked"]),
+        (named(result("{}")), &["asked"]),
+        (named(Play::Error(503, -32600, "")), &[]),
+        (Play::Status(400), &[]),
+    ] {
+        let welcome = Play::Session("ours", greeting("2025-11-25"));
+        let processes = answering(question.clone(), welcome);
+        let mut probe = probe(&an_address(), &processes);
+        let peer = probe.peer().await;
+        let first = processes.made()[0].clone();
+        assert_eq!(*first.ended.lock().unwrap(), ended);
+        if peer.is_err() {
+            continue;
+        }
+        // And that of each later look.
+        assert!(probe.upgraded().await.is_none());
+        let looked = processes.made()[1].clone();
+        assert_eq!(*looked.ended.lock().unwrap(), ended);
+    }
+    // A modern server has none.
+    let card = result(discovery(r#"["2026-07-28"]"#));
+    let processes = answering(named(card), welcome());
+    assert!(probe(&an_address(), &processes).peer().await.is_ok());
+    assert!(processes.made()[0].ended.lock().unwrap().is_empty());
+}
+
 #[tokio::test]
 async fn whatever_does_not_know_the_question_is_asked_for_the_handshake() {
     let foreign = Play::Fail(UpstreamError::Protocol("a page".into()));

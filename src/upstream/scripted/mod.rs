@@ -79,6 +79,8 @@ pub(super) enum Play {
     Hang,
     /// The same, later.
     After(u64, Box<Self>),
+    /// The same, which names an HTTP session.
+    Naming(&'static str, Box<Self>),
     /// The transport fails so.
     Fail(UpstreamError),
     /// The transport ends.
@@ -324,6 +326,18 @@ impl Scripted {
                 self.live.lock().unwrap().push((id.to_owned(), sender));
                 let frames = receiving(receiver).map(|text| Ok(frame(&text)));
                 Ok(Answer::Stream(head(200), frames.boxed()))
+            }
+            Play::Naming(session, play) => {
+                let answer = self.answer(*play, id);
+                return Box::pin(async move {
+                    let mut answer = answer.await?;
+                    let (Answer::Accepted(head)
+                    | Answer::One(head, _)
+                    | Answer::Stream(head, _)
+                    | Answer::Status(head)) = &mut answer;
+                    head.session = Some(HeaderValue::from_static(session));
+                    Ok(answer)
+                });
             }
             Play::Hang => {
                 let mark = Mark(Arc::clone(&self.dropped));

@@ -41,6 +41,8 @@ pub(super) struct Manners {
     pub(super) refreshes: bool,
     /// Changes its metadata.
     pub(super) metadata: fn(String) -> String,
+    /// Whether clients may ask for what they registered for alone, and prove themselves in the form, which must name them.
+    pub(super) strict: bool,
 }
 
 /// One request to the token, revocation or registration endpoint.
@@ -57,6 +59,9 @@ struct State {
     /// Codes that were given: the challenge, the redirect URI and the client of each.
     codes: HashMap<String, (String, String, String)>,
     refresh: Vec<String>,
+    /// The scopes that clients registered for, and the clients that refresh tokens were given to, where it is strict.
+    clients: HashMap<String, String>,
+    given: HashMap<String, String>,
     tokens: Vec<String>,
     count: u32,
 }
@@ -84,10 +89,13 @@ impl LoginServer {
                 life: Some(3_600),
                 refreshes: true,
                 metadata: |text| text,
+                strict: false,
             },
             told: Vec::new(),
             codes: HashMap::new(),
             refresh: Vec::new(),
+            clients: HashMap::new(),
+            given: HashMap::new(),
             tokens: Vec::new(),
             count: 0,
         }));
@@ -221,6 +229,19 @@ async fn answer(
             &pairs(head.uri.query().unwrap_or_default()),
         ),
         "/token" => token(&mut state, &pairs(&body)),
+        "/register" if state.manners.strict => {
+            let about: serde_json::Value = serde_json::from_str(&body).unwrap();
+            let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
+            let id = format!("client-{}", state.clients.len() + 1);
+            state.clients.insert(id.clone(), text("scope"));
+            json(
+                201,
+                format!(
+                    r#"{{"client_id":"{id}","client_secret":"SECRET-{id}","token_endpoint_auth_method":"{}","client_secret_expires_at":0}}"#,
+                    text("token_endpoint_auth_method")
+                ),
+            )
+        }
         "/register" => json(
             201,
             r#"{"client_id":"registered","client_secret":"REGISTERED-SECRET","token_endpoint_auth_method":"client_secret_basic","client_secret_expires_at":0}"#.to_owned(),
@@ -246,7 +267,17 @@ fn authorize(
         Iss::Wrong => drop(back.append_pair("iss", "https://mallory.example")),
         Iss::Missing => {}
     }
-    if let Some(error) = state.manners.error {
+    let known = state.clients.get(&query["client_id"]);
+    let mut scopes = query
+        .get("scope")
+        .into_iter()
+        .flat_map(|all| all.split(' '));
+    let is_known = |scope: &str| known.is_some_and(|all| all.split(' ').any(|one| one == scope));
+    let error = match state.manners.error {
+        None if state.manners.strict && !scopes.all(is_known) => Some("invalid_scope"),
+        error => error,
+    };
+    if let Some(error) = error {
         back.append_pair("error", error);
         back.append_pair("error_description", "LEAK-FROM-THE-SERVER");
     } else {
@@ -276,13 +307,21 @@ fn token(state: &mut State, form: &HashMap<String, String>) -> Response<Full<Byt
         );
     }
     let refused = || json(400, r#"{"error":"invalid_grant"}"#.to_owned());
+    let strict = state.manners.strict;
+    let client = form.get("client_id").cloned().unwrap_or_default();
+    let proves = form.get("client_secret") == Some(&format!("SECRET-{client}"));
+    if strict && !(proves && state.clients.contains_key(&client)) {
+        return json(401, r#"{"error":"invalid_client"}"#.to_owned());
+    }
     let good = match form["grant_type"].as_str() {
         "authorization_code" => {
-            let Some((challenge, redirect, _)) = state.codes.remove(&form["code"]) else {
+            let Some((challenge, redirect, of)) = state.codes.remove(&form["code"]) else {
                 return refused();
             };
             let hashed = digest(&SHA256, form["code_verifier"].as_bytes());
-            URL_SAFE_NO_PAD.encode(hashed) == challenge && form["redirect_uri"] == redirect
+            URL_SAFE_NO_PAD.encode(hashed) == challenge
+                && form["redirect_uri"] == redirect
+                && (!strict || of == client)
         }
         "refresh_token" => {
             let before = state.refresh.len();
@@ -290,7 +329,8 @@ fn token(state: &mut State, form: &HashMap<String, String>) -> Response<Full<Byt
             state
                 .refresh
                 .retain(|token| *token != form["refresh_token"]);
-            state.refresh.len() < before
+            let of = state.given.remove(&form["refresh_token"]);
+            state.refresh.len() < before && (!strict || of == Some(client.clone()))
         }
         other => panic!("an unknown grant: {other}"),
     };
@@ -307,6 +347,7 @@ fn token(state: &mut State, form: &HashMap<String, String>) -> Response<Full<Byt
     if state.manners.refreshes {
         let refresh = format!("REFRESH-{}", state.count);
         text.push_str(&format!(r#","refresh_token":"{refresh}""#));
+        state.given.insert(refresh.clone(), client);
         state.refresh.push(refresh);
     }
     text.push('}');

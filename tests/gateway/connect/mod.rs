@@ -12,6 +12,8 @@ mod principals;
 mod refused;
 mod renewing;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::harness::{
@@ -255,6 +257,55 @@ async fn a_gateway_without_a_client_id_registers_once_and_proves_itself() {
         assert_eq!(token.authorization.as_deref(), Some(basic));
         assert!(!token.form.contains_key("client_secret"));
     }
+}
+
+/// So are those that are made with the official SDK for Python.
+#[tokio::test]
+async fn a_server_that_lets_nobody_ask_for_what_they_did_not_register_for_is_told_of_it() {
+    let (server, github) = (LoginServer::start(), github(MODERN));
+    server.manners(|manners| {
+        manners.strict = true;
+        // So that each call renews its token.
+        manners.life = Some(20);
+        manners.metadata = |text| text.replace("\"none\"", "\"client_secret_post\"");
+    });
+    let auth = |scopes: &str| {
+        let issuer = server.issuer();
+        format!(
+            "auth: {{ authorization_code: {{ issuer: \"{issuer}\", scopes: [{scopes}] }} }}, {SHOWN}"
+        )
+    };
+    let gateway = Gateway::of()
+        .upstream_with("github", &github, &auth("read"))
+        .upstream_with("gitlab", &github, &auth("read, write"))
+        .upstream_with("gitea", &github, &auth("write"))
+        .start()
+        .await;
+    let client = gateway.client_able(MODERN, URLS).await;
+    let tools = ["github_t", "gitlab_t", "gitea_t"];
+    for name in tools {
+        let (link, _) = asked(&client.call(name, "{}").await);
+        let done = Browser::default().log_in(&link).await;
+        assert_eq!(done.status, 200, "{}", done.body);
+    }
+    let registered = server.told("/register");
+    let scopes = registered.iter().map(|told| {
+        let scope = parse(&told.form["json"])["scope"].clone();
+        scope.as_str().unwrap().to_owned()
+    });
+    assert_eq!(scopes.collect::<Vec<_>>(), ["read", "read write"]);
+    // What the first client was given is good with that one, which the server sees to.
+    for name in tools {
+        let called = client.call(name, "{}").await;
+        assert!(called.text().starts_with("Bearer ACCESS-"), "{name}");
+    }
+    let tokens = server.told("/token");
+    assert!(tokens.iter().all(|token| token.authorization.is_none()));
+    let renewed = tokens
+        .iter()
+        .filter(|token| token.form["grant_type"] == "refresh_token");
+    let by: BTreeSet<_> = renewed.map(|token| &*token.form["client_id"]).collect();
+    assert_eq!(by, BTreeSet::from(["client-1", "client-2"]));
 }
 
 // SECURITY REL-2

@@ -21,10 +21,7 @@ use futures_util::{
 };
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{
-        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST,
-        WWW_AUTHENTICATE,
-    },
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, WWW_AUTHENTICATE},
 };
 use http_body_util::Full;
 use secrecy::ExposeSecret;
@@ -364,7 +361,7 @@ impl Shows {
     fn of(headers: &HeaderMap) -> Self {
         Self {
             session: headers.contains_key(&mirror::header::SESSION_ID),
-            credential: headers.contains_key(AUTHORIZATION),
+            credential: headers.contains_key(http::header::AUTHORIZATION),
         }
     }
 
