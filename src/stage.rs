@@ -51,7 +51,8 @@ pub struct Permitted {
 /// Where a permitted call goes.
 #[derive(Debug)]
 pub enum Way {
-    /// Answered here, from the snapshot: discovery and lists.
+    /// Needs no single upstream: discovery and lists, which the snapshot answers, and `tasks/list`, which asks the upstreams
+    /// that hold the tasks.
     Snapshot,
     /// To exactly one upstream.
     Upstream(Passage),
@@ -84,7 +85,8 @@ pub enum Consent {
 /// Where a call goes.
 #[derive(Debug)]
 pub enum Target {
-    /// Answered here, from the snapshot: discovery and lists.
+    /// Needs no single upstream: discovery and lists, which the snapshot answers, and `tasks/list`, which asks the upstreams
+    /// that hold the tasks.
     Snapshot,
     /// To exactly one upstream.
     Upstream(Route),

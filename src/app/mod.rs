@@ -187,12 +187,13 @@ impl App {
     /// Builds everything and begins to connect to the upstreams; listens nowhere yet.
     ///
     /// # Errors
-    /// [`AppError::Auth`], [`AppError::Connections`]: what else can be wrong with a plan was said when it was made.
+    /// [`AppError::Audit`], [`AppError::Auth`], [`AppError::Connections`], [`AppError::Pins`]. Everything else that can be
+    /// wrong was reported when the plan was made.
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         Self::observed(plan, None, tasks).await
     }
 
-    /// The same, watched by `telemetry`, which it ends when it ends.
+    /// Like [`App::build`], but watched by `telemetry`, which ends when the gateway ends.
     ///
     /// # Errors
     /// As [`App::build`].

@@ -45,7 +45,7 @@ pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     findings.settle(plan)
 }
 
-/// The same for a gateway that is to serve: its certificates have to be good, too.
+/// Like [`load`], for a gateway that will serve: its certificates must be valid.
 ///
 /// # Errors
 /// As [`load`].
@@ -59,8 +59,8 @@ pub fn load_to_serve(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     findings.settle(plan)
 }
 
-/// The same for a gateway that serves already and reads again: a certificate that it was started with goes on being shown whatever is
-/// read, and keeps nothing else from being put in force where it has expired meanwhile.
+/// Like [`load_to_serve`], for a reload: a certificate already in use (`shown`) may have expired, since it goes on being shown
+/// whatever is read.
 ///
 /// # Errors
 /// As [`load`].
@@ -79,7 +79,7 @@ pub fn load_again(
     findings.settle(plan)
 }
 
-/// The same, and looks at what a start would read and at the places where it would write.
+/// Like [`load_to_serve`], and checks the files a start would read and the places it would write.
 ///
 /// # Errors
 /// As [`load`].

@@ -44,8 +44,8 @@ pub struct Plan {
     /// Secrets of at least 32 bytes: the first seals cursors and what else clients bring back, each of them opens it. Every
     /// replica needs the same. None: one made at start, so that what is sealed ends with the process.
     pub state_keys: Vec<SecretString>,
-    /// Values that servers are confided and that no name tells: what an `auth` holds, and what of the environment
-    /// and the command of a program is a secret by its name, its look, or its being a reference to what not any text may hold.
+    /// Secret values given to servers, to be redacted everywhere: contents of `auth`, secret parameters of a URL, and those
+    /// parts of a program's environment and command that look like or reference a secret, or have the name of one.
     pub confided: Vec<SecretString>,
     /// Who is admitted. `None`: whoever reaches the listener, which is then on loopback.
     pub auth: Option<AuthSpec>,

@@ -142,7 +142,7 @@ impl Endpoint for NoEndpoint {
     }
 }
 
-// A block, which holds what it was given once; an async function would hold it twice.
+// An async block, because an async fn would store its arguments twice in its future.
 #[expect(clippy::manual_async_fn, reason = "see above")]
 fn post(
     place: LaneArc<Place>,
@@ -236,11 +236,12 @@ impl Unread {
     }
 }
 
-/// Of whom a message comes.
+/// On whose account a body is read.
 pub(super) struct Whose {
     /// Who pays for it.
     pub(super) payer: Option<Arc<str>>,
-    /// Held where they were asked something, for each question once: an answer makes room.
+    /// Set while the sender owes us an answer, for as many bodies at once as there are open questions: such a body is read even
+    /// when memory is short, since the answer frees some.
     pub(super) answers: Option<Answering>,
 }
 
@@ -299,18 +300,18 @@ pub(super) async fn read_message(
     })
 }
 
-/// Whether a body may be, for all that it says of itself.
+/// Whether the body may exceed [`memory::SMALL`]: its declared length does, or is unknown.
 pub(super) fn is_large(body: &Incoming) -> bool {
     let said = http_body::Body::size_hint(body).upper();
     said.is_none_or(|bytes| bytes > memory::SMALL as u64)
 }
 
-/// Whether a body says of itself that it is.
+/// Whether the body's declared length exceeds [`memory::SMALL`].
 pub(super) fn is_told_large(body: &Incoming) -> bool {
     http_body::Body::size_hint(body).lower() > memory::SMALL as u64
 }
 
-/// What a message may be that comes in a session whose client was asked something.
+/// The open question that this message may answer, if its session has one.
 fn answers(door: &Door, inbound: &Inbound) -> Option<Answering> {
     let session = names_session(inbound).then(|| Legacy { door }.session(inbound, None).ok());
     Answering::of(&session??)
@@ -352,8 +353,8 @@ fn streaming(door: &Door, running: Box<Running>, payer: Option<Arc<str>>) -> Res
     }
 }
 
-/// One message. For a client that takes nothing but streams it is the only event of one (PROTOCOL B1); what has a status of its
-/// own is not.
+/// One message as JSON; as a stream of one event for a client that accepts only streams (PROTOCOL B1), unless the status is not
+/// 200.
 fn one(told: Told, accepts: Accepts, payer: Option<&Arc<str>>) -> Response<Body> {
     let mut answer = if accepts.json || told.status != StatusCode::OK {
         let mut answer = full(told.status, "application/json", Bytes::new());

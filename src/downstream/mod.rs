@@ -1,4 +1,4 @@
-//! Facing clients: two dialects, two bindings, and the one place that chooses between eras.
+//! Facing clients: two dialects, three bindings (Streamable HTTP, HTTP+SSE, pipe), and the one place that chooses between eras.
 //!
 //! Guarantees: the era is chosen per message from its body, with headers as a cross-check (PROTOCOL C1); a session belongs to
 //! one principal and one endpoint; every accepted request gets exactly one answer or a closed stream. Request ids, progress
@@ -141,7 +141,7 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// What there is no memory left of for a request of whoever sent it, if so.
+    /// Which memory budget is exhausted for a new request of this sender, if one is: the process's or the sender's share.
     fn too_full(&self) -> Option<Full> {
         let memory = memory::process();
         if !memory.takes(Work::Request) {
@@ -175,7 +175,7 @@ pub struct Told {
     pub scopes: Option<Arc<[Arc<str>]>>,
     /// After what time to try again, where that is why it is refused.
     pub retry: Option<Duration>,
-    /// Where what was sent never came to be a call: why.
+    /// Why the message was refused before it became a call; `None` if it became one.
     refused: Option<Early>,
 }
 
@@ -302,7 +302,8 @@ impl Door {
         next.answer(self, address, sent)
     }
 
-    /// What answers a message, and of whom it is, but where a call has begun, which knows that itself.
+    /// Decides what answers a message. The second value is the sender, for the record of a refusal; `None` once a call has
+    /// begun, which knows its sender itself.
     fn take(&self, inbound: Inbound, message: Message) -> (Next<'_>, Option<Sent>) {
         let legacy = Legacy { door: self };
         let mut method = None;
@@ -368,7 +369,7 @@ impl Door {
         (Next::Told(answer), Some(sent))
     }
 
-    /// What a request brings for the record, which calls it by `method` where its call has another.
+    /// The trail of a request. `other` is the method and params to record where the call itself has different ones.
     fn trail(
         &self,
         inbound: &Inbound,

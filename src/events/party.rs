@@ -1,4 +1,4 @@
-//! Parties: whose places among those who listen are counted together.
+//! Parties: whose listens are counted together against the bound per principal.
 
 use std::net::{IpAddr, Ipv6Addr};
 

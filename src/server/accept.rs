@@ -1,9 +1,8 @@
 //! The listener itself: bind, accept within bounds, drain.
 //!
-//! Guarantees: never more connections than [`connections`](super::spec::ServerBounds::connections), accepting pauses, as it does
-//! while memory is short; never
-//! more of one peer address than [`connections_per_peer`](super::spec::ServerBounds::connections_per_peer), more are closed
-//! at once. An error of accepting never ends the listener.
+//! Guarantees: at most [`connections`](super::spec::ServerBounds::connections) in all, beyond which accepting pauses, as it
+//! does while memory is short; at most [`connections_per_peer`](super::spec::ServerBounds::connections_per_peer) from one
+//! address, beyond which a connection is closed at once. An accept error never ends the listener.
 
 use std::{
     collections::HashMap,
@@ -37,13 +36,13 @@ use crate::{
 
 /// Connections the kernel keeps for us while we accept none.
 const BACKLOG: u32 = 4096;
-/// Pause after an error of accepting, which as a rule is a want of descriptors.
+/// Pause after an accept error, usually file descriptors running out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often that is told.
+/// At most one warning about that in this time.
 const TOLD_EACH: Duration = Duration::from_secs(30);
 
-/// How long what is answered at the very end has to go out.
+/// How long answers sent at the drain deadline have to go out.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A bound listener. It serves until [`Server::drain`] or until its [`Tasks`] are stopped, whichever is first.
@@ -126,8 +125,8 @@ impl Server {
         self.cut_off().await;
     }
 
-    /// The same, but what is left at the deadline, or `sooner`, is looked at once more when `tell` has told its endpoints that they
-    /// have to answer now. What goes out within a second is not cut off.
+    /// Like [`Server::drain`], but at the deadline, or when `sooner` resolves, calls `tell`, polls what still runs once more so
+    /// that it can answer, and gives those answers a second before cutting off.
     // SECURITY 6
     pub async fn drain_telling(
         self,

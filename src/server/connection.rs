@@ -138,7 +138,7 @@ impl Protocols {
     }
 }
 
-/// Serves one connection to its end. Errors are the client's affair and only counted in traces.
+/// Serves one connection to its end. Its errors are the client's and are logged at debug level.
 pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address: SocketAddr) {
     let bounds = &protocols.site.bounds;
     let encrypted = protocols.tls.is_some();
@@ -356,8 +356,8 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                 return Poll::Ready(End::Abrupt);
             }
             if stage > told {
-                // An idle connection that is wound down reads no more. So it is only once it was heard what has come in until
-                // now: the runtime listens before it comes back to who yields.
+                // A wound-down idle connection reads nothing more. So yield once first: the runtime polls I/O before it resumes
+                // us, and what has arrived is still served.
                 if !heard {
                     if listening.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;

@@ -170,7 +170,7 @@ impl World {
         Self::under(&Policy::unrestricted(), rules, hub)
     }
 
-    /// The same, under these policies.
+    /// Like [`World::new`], but under these policies.
     pub fn under(policy: &Policy, rules: CatalogRules, hub: Arc<Hub>) -> Self {
         let screen = rules.screen.clone();
         let writer = Writer {
@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    /// The same, where definitions are held to what was approved, and what is left out is noted.
+    /// This world with definitions held to what `ledger` says was approved; what is left out is noted in `findings`.
     #[must_use]
     pub fn pinned(mut self, ledger: Arc<Ledger>, findings: Findings) -> Self {
         let writer = self.writer.get_mut();

@@ -20,8 +20,8 @@ use crate::{
     tasks::{LaneArc, clock},
 };
 
-/// Answers from memory, or hands the call to its upstream. A call that waits for its record takes one along, so clones are counted by
-/// lane.
+/// Answers from memory, or hands the call to its upstream. A call waiting for its audit record takes a clone along; the counter
+/// is per lane so that lanes do not contend.
 #[derive(Clone)]
 pub struct Dispatch(LaneArc<Leaf>);
 

@@ -1,10 +1,10 @@
 //! Limits on the way of a call: rates and quotas as a gate, calls at once as a service, since they may have to wait.
 //!
-//! Guarantees: what is refused at entry is refused before any lookup; what a rule for tools or upstreams refuses was permitted
-//! before, so that a refusal tells nobody of what it may not see; a call whose exchange is held open while its caller is asked,
-//! or that a person had to approve, is counted once on its way, any other once a round, and what the gateway asks of its own accord
-//! not at all; a seat is held until the reply has ended or was dropped, streams included; a listen,
-//! which has no end of its own, takes none. Where no rule applies nothing is looked up for it and nothing is allocated.
+//! Guarantees: entry rules refuse before any lookup. Rules for tools and upstreams are asked only after policy permitted the
+//! call, so a refusal reveals nothing hidden. Each round counts once; to rules for tools and upstreams, a round that resumes a
+//! held-open exchange or brings an approval does not count again; calls the gateway makes of its own accord never count. A seat
+//! is held until the reply, streams included, ends or is dropped. A listen, which has no end of its own, takes none. Where no
+//! rule applies nothing is looked up or allocated.
 //! Deliberately absent: the rules and meters, which are in `limits`.
 
 use std::{

@@ -1,7 +1,7 @@
 //! The stack: what happens to a call, read top to bottom.
 //!
-//! Gates admit or refuse synchronously and change the call's type; wraps see a call go in and its reply come out. All poll
-//! machinery is in `gate.rs` and `wrap.rs`.
+//! Gates admit or refuse synchronously and change the call's type; wraps see a call go in and its reply come out. Gates and
+//! wraps are polled in `gate.rs` and `wrap.rs`; a layer that may have to wait is a `tower::Service` in its own file.
 
 mod approve;
 mod asks;
@@ -79,7 +79,7 @@ pub use validate::{in_words, refused};
 pub struct Parts {
     /// What calls see.
     pub world: Arc<World>,
-    /// Seals cursors and what goes on.
+    /// Seals cursors and resume state.
     pub sealer: Arc<Sealer>,
     /// Where calls go.
     pub upstreams: Arc<dyn Upstreams>,
@@ -89,13 +89,13 @@ pub struct Parts {
     pub sanitizer: Arc<Sanitizer>,
     /// Where what is found is noted.
     pub findings: Findings,
-    /// Where is recorded what calls do, unless that is switched off.
+    /// Records calls; `None` with `audit: off`.
     pub auditor: Option<Auditor>,
     /// How much callers may be asked, and for how long.
     pub asking: crate::resume::Bounds,
     /// Where calls are noted as they end, for whoever looks at them.
     pub feed: Feed,
-    /// Makes the spans of calls, where anybody gets them.
+    /// Makes the spans of calls, if an exporter is configured.
     pub spans: Spans,
     /// Cancelled when the gateway begins to drain: listens end then.
     pub closing: CancellationToken,

@@ -116,7 +116,7 @@ impl Upstream {
         Self::start_connected(spec, bounds, sink, desk, None, tasks)
     }
 
-    /// The same where people may log in to it: `connections` has what they were given.
+    /// Like [`Upstream::start`], but people may log in to the upstream: `connections` has what they were given.
     pub fn start_connected(
         spec: UpstreamSpec,
         bounds: CatalogBounds,
@@ -138,7 +138,7 @@ impl Upstream {
         Self::over(spec, terms, connector, sink, tasks)
     }
 
-    /// The same over any transports.
+    /// Like [`Upstream::start_connected`], but over any transports: those of `connector`.
     pub(super) fn over(
         spec: UpstreamSpec,
         terms: Arc<Terms>,
@@ -267,7 +267,7 @@ impl Upstream {
         route: Route,
     ) -> impl Future<Output = Result<Reply, UpstreamError>> + Send + use<> {
         let this = Arc::clone(self);
-        // A block, which holds what it was given once; a function would hold it twice.
+        // An async block, because an async fn would store its arguments twice in its future.
         async move {
             let began = clock::now();
             let reply = match this.reached(&call).await {

@@ -76,9 +76,10 @@ pub(super) struct Line {
     pub(super) terms: Arc<Terms>,
     /// What was declared on it for a whole session; nothing where each request declares for itself.
     pub(super) offer: Offer,
-    /// Whether it is the gateway's own, and not of one caller: only there is heard of resources.
+    /// Whether this is the gateway's own line and not one caller's. Where all are offered the same, resource updates are taken
+    /// only there.
     pub(super) service: bool,
-    /// On whose behalf it speaks of its own accord: the latest who was served on it. Nobody's, the gateway's own.
+    /// Whose credential is used for what the line sends on its own: the latest caller's; `None`: the gateway's.
     behalf: ArcSwapOption<Identity>,
 }
 
@@ -98,13 +99,13 @@ impl Line {
         }
     }
 
-    /// The same for one caller, or not.
+    /// This line as the gateway's own (`service`), or as one caller's.
     pub(super) fn in_service(mut self, service: bool) -> Self {
         self.service = service;
         self
     }
 
-    /// The same on behalf of somebody.
+    /// This line with `identity` as the one whose credential it uses for what it sends on its own.
     pub(super) fn on_behalf(self, identity: Option<&Arc<Identity>>) -> Self {
         self.behalf.store(identity.map(Arc::clone));
         self
@@ -195,7 +196,8 @@ impl Line {
         }
     }
 
-    /// A resource is not as it was, for whom the line is where each is offered something of their own. False when nobody is told.
+    /// Passes on a resource update, to this line's principal alone where each is offered something different. False if nobody
+    /// watches it.
     fn updated(&self, uri: &str) -> bool {
         match self.owner() {
             Some(owner) => self.terms.own.updated(&owner, uri),
@@ -219,7 +221,7 @@ impl Line {
         }
     }
 
-    /// From now on it speaks for somebody as they came last, of their own accord.
+    /// Replaces the stored identity by a newer one of the same principal, so that the latest token is used.
     pub(super) fn speaks_for(&self, identity: &Arc<Identity>) {
         let owner = self.behalf.load();
         if owner

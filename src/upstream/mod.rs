@@ -379,7 +379,7 @@ impl UpstreamError {
         }
     }
 
-    /// The same where nobody can log in for more: then to lack scopes is one way to be refused.
+    /// This error where nobody can log in for more scopes: lacking them is then a refusal like any other.
     pub(in crate::upstream) fn past_login(self) -> Self {
         let Self::Credential(CredentialError::Lacks(scopes)) = self else {
             return self;
@@ -518,7 +518,7 @@ impl UpstreamError {
         }
     }
 
-    /// The same for somebody who waited for the connection of another call: what failed was one and failed once.
+    /// This error for a call that waited for the connection of another: its own was not sent, and a failure is counted once.
     pub(in crate::upstream) fn with_others(&self) -> Self {
         match self {
             Self::Timeout(Deadline::Connect) => Self::Timeout(Deadline::ConnectOfAnother),
@@ -553,8 +553,8 @@ impl UpstreamError {
         }
     }
 
-    /// The same for somebody for whom nothing was sent, since it went wrong for others just now: it is tried again at `again`,
-    /// and no status answered them.
+    /// This error for a call for which nothing was sent, because it went wrong for others just now: the next attempt is at
+    /// `again`, and no status answered this call.
     pub(in crate::upstream) fn unsent(&self, again: Instant) -> Self {
         match self {
             Self::Unavailable { cause, .. } => Self::Unavailable {

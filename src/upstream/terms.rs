@@ -43,17 +43,17 @@ pub(super) struct Terms {
     pub(super) id: UpstreamId,
     /// Deadlines.
     pub(super) timeouts: Timeouts,
-    /// To the end of an opening: of a process's, or of one over the network.
+    /// Deadline for opening: start of a process, or connect.
     pub(super) opening: Duration,
     /// Bounds on its lists.
     pub(super) bounds: CatalogBounds,
-    /// How long what it says of itself is good where it says nothing of that, as its lists are.
+    /// How long its card and lists are used when it gives no TTL; its card is used no shorter in any case.
     pub(super) poll: Duration,
     /// What becomes of definitions that it changes.
     pub(super) definitions: pins::Mode,
     /// How much it may say.
     pub(super) peer: PeerBounds,
-    /// What is tried to come to it.
+    /// What a connection attempt starts: a process or a connection (selects the backoff).
     tried: Tried,
     /// Its share of work at once.
     pub(super) gate: Gate,
@@ -226,8 +226,8 @@ impl Gate {
     /// A share.
     ///
     /// # Errors
-    /// [`UpstreamError::Overloaded`] when as many calls wait already as may (128 by default) and this principal has no fewer
-    /// among them than any other, or after 2 s (where a person is waited for: not before the deadline), or at `deadline`.
+    /// [`UpstreamError::Overloaded`] when the queue is full (128 calls by default) and this principal has no fewer calls in it
+    /// than any other, after the configured queue time (default 2 s; none where a person is waited for), or at `deadline`.
     pub(super) async fn enter(
         &self,
         who: &Principal,

@@ -42,7 +42,7 @@ pub(super) struct Exchange {
     line: Arc<Line>,
     number: u64,
     deadline: Instant,
-    /// Set while nobody is in a hurry: a person is being asked.
+    /// Set while a person is being asked: the deadline is suspended.
     resting: bool,
     /// Whether there is nothing to cancel: the request was not sent yet, or its exchange is over.
     over: bool,
@@ -140,7 +140,8 @@ impl Exchange {
         }
     }
 
-    /// Has it told of when it is over: it is for `call`, at `revision`. What comes back are members of `_meta` that go along.
+    /// Observes the exchange (span, metrics), which is for `call` at `revision`, until it is over. Returns the `_meta` members,
+    /// such as trace context, to send with it.
     pub(super) fn watch(
         &mut self,
         call: &Call,
@@ -337,7 +338,7 @@ impl Exchange {
         trail.note(|facts| facts.sent = Some(self.number));
     }
 
-    /// From now on it takes as long as it takes.
+    /// Suspends the deadline: a person is being asked.
     pub(super) const fn rest(&mut self) {
         self.resting = true;
     }

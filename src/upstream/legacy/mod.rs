@@ -169,7 +169,7 @@ impl Peer for Legacy {
         let has_tasks = |saying: &Saying| saying.offers.tasks.is_some();
         let plan = Plan::of(&call, &route, self.opening.said.read(has_tasks));
         if plan == Plan::None {
-            // A block, which holds what it was given once; a function would hold it twice.
+            // An async block, because an async fn would store its arguments twice in its future.
             Box::pin(async move { self.once(&call, &route, plan).await })
         } else {
             Box::pin(self.carry_task(call, route, plan))

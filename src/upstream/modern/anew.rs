@@ -21,15 +21,15 @@ use crate::{
     upstream::{UpstreamError, supervisor::COALESCE},
 };
 
-/// For how many principals it is known at once what was read.
+/// How many principals' readings are kept.
 const MOST: usize = 16;
 
 /// The headers of one server's tools, as they were read last for calls that were refused.
 #[derive(Debug)]
 pub(super) struct Anew {
-    /// Whoever has it reads.
+    /// Held by the one that is reading.
     turn: Semaphore,
-    /// By for whom it was; `None`: for everybody. Held for moments, never across an await.
+    /// The last reading for each principal; key `None`: shared by all. Locked for moments, never across an await.
     last: Mutex<Readings>,
 }
 

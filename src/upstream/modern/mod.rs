@@ -195,7 +195,7 @@ impl Modern {
         }
     }
 
-    /// Sends a call by `permit`, its share of work at once, or by one that it waits for.
+    /// Sends a call, using the slot `permit` if given, else waiting for one.
     async fn carry(
         &self,
         call: &Call,
@@ -328,7 +328,7 @@ impl Modern {
         }
     }
 
-    /// For whom alone a list is that is read on behalf of `who`; `None`: for everybody.
+    /// Whose list it is that is read on behalf of `who`: that principal's where tokens are per principal, else `None` (shared).
     fn whose(&self, who: &Identity) -> Option<Grantee> {
         let credentials = self.line.terms.credentials.as_ref();
         let apart = credentials.is_some_and(Credentials::is_per_principal);
@@ -570,7 +570,7 @@ impl Peer for Modern {
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
-        // A block, which holds what it was given once; a function would hold it twice.
+        // An async block, because an async fn would store its arguments twice in its future.
         Box::pin(async move {
             match self.carry(&call, &route, None).await? {
                 Carried::Replied(reply) => Ok(reply),
