@@ -183,16 +183,6 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// A ledger in memory that watches all upstreams.
-    pub fn in_memory(findings: Findings) -> Self {
-        Self {
-            modes: BTreeMap::new(),
-            store: None,
-            findings,
-            books: Mutex::default(),
-        }
-    }
-
     /// What becomes of changes of an upstream.
     pub fn mode(&self, upstream: &UpstreamId) -> Mode {
         self.modes.get(upstream).copied().unwrap_or_default()
