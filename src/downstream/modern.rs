@@ -355,14 +355,7 @@ impl Wording for Words {
         let own = own_meta();
         match meta_value {
             Some(value) if value.kind() == Kind::Object => {
-                let fate = |key: &str, _: Node<'_>| {
-                    if meta::goes_out(key) {
-                        Fate::Keep
-                    } else {
-                        Fate::Remove
-                    }
-                };
-                edits.members(value, fate, &own);
+                edits.members(value, meta::outgoing, &own);
             }
             Some(value) => edits.replace(value, meta::object_of(&own)),
             None => more.push((meta::META, Json::literal(OWN_META))),
@@ -391,14 +384,7 @@ impl Wording for Words {
             Some(about) if about.kind() == Kind::Object => {
                 let mut edits = Edits::new();
                 let json = task.slice(about);
-                let kept = |key: &str, _: Node<'_>| {
-                    if meta::goes_out(key) {
-                        Fate::Keep
-                    } else {
-                        Fate::Remove
-                    }
-                };
-                edits.members(json.root(), kept, &own_meta());
+                edits.members(json.root(), meta::outgoing, &own_meta());
                 json.splice(&edits)
             }
             _ => Json::literal(OWN_META),

@@ -65,6 +65,20 @@ pub fn goes_out(key: &str) -> bool {
     crosses(key) || is_told(key)
 }
 
+/// What becomes of a member of a result's `_meta` on the way to a client: see [`goes_out`].
+pub fn outgoing(key: &str, _: Node<'_>) -> Fate {
+    kept_if(goes_out(key))
+}
+
+/// What becomes of a member of `_meta` on the way over to the other hop: see [`crosses`].
+fn going_over(key: &str, _: Node<'_>) -> Fate {
+    kept_if(crosses(key))
+}
+
+const fn kept_if(keep: bool) -> Fate {
+    if keep { Fate::Keep } else { Fate::Remove }
+}
+
 /// Whether `params` claim a revision for themselves: the mark of a modern request (PROTOCOL C1).
 pub fn claims_revision(params: Node<'_>) -> bool {
     params
@@ -92,17 +106,7 @@ pub fn rewrite(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
                     &[],
                 );
             } else if kept < all || !own.is_empty() {
-                edits.members(
-                    meta,
-                    |key, _| {
-                        if crosses(key) {
-                            Fate::Keep
-                        } else {
-                            Fate::Remove
-                        }
-                    },
-                    own,
-                );
+                edits.members(meta, going_over, own);
             }
         }
         Some(other) => edits.replace(other, object_of(own)),
