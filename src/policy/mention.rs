@@ -1,7 +1,8 @@
 //! What a policy looks at: found by walking its conditions once, when it is loaded.
 //!
 //! Everything that decisions keep apart follows from this: which arguments must be represented, whether a decision may be kept,
-//! which identities no policy can tell apart. What cannot be followed, such as the context used as a whole, is a fault.
+//! which identities no policy can tell apart. What cannot be followed, such as the context used as a whole or an attribute of
+//! what a condition comes to, is a fault.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "Cedar's syntax grows; what is not known here is a fault"
@@ -123,7 +124,7 @@ impl Mentions {
                     base.extend(attrs.iter().map(|attr| attr.as_str()));
                     self.path(var, &base);
                 }
-                None => self.read(expr),
+                None => self.detour(expr),
             },
             Expr::BinaryOp { op, left, right } => {
                 let contains = [
@@ -161,9 +162,8 @@ impl Mentions {
                 let ty = uid.ty.to_string();
                 self.entities.insert((ty.into(), uid.eid.as_str().into()));
             }
-            Expr::GetAttr { expr, .. } | Expr::UnaryOp { expr, .. } | Expr::Like { expr, .. } => {
-                self.read(expr)
-            }
+            Expr::GetAttr { expr, .. } => self.detour(expr),
+            Expr::UnaryOp { expr, .. } | Expr::Like { expr, .. } => self.read(expr),
             Expr::Is { expr, in_expr, .. } => {
                 if in_expr.is_some() && !matches!(&**expr, Expr::Var(_)) {
                     self.faults
@@ -186,6 +186,17 @@ impl Mentions {
                 .faults
                 .push("a construct that this version does not know"),
         }
+    }
+
+    /// Takes in what an attribute is looked at of that is no path. Of an entity that comes out of a condition or a record, or that
+    /// is named, nobody could tell which of its attributes a decision hangs on (SECURITY AUTHZ-11).
+    fn detour(&mut self, expr: &Expr) {
+        if may_be_entity(expr) {
+            self.faults.push(
+                "attributes are read straight from `principal`, `resource` or `context`, and from no other expression for one, such as `if`, a record or the name of an entity: write `resource.name`",
+            );
+        }
+        self.read(expr);
     }
 
     fn path(&mut self, var: &Var, path: &[&str]) {
@@ -257,6 +268,32 @@ pub(super) fn claims_forbid_only(expr: &Expr, holds: bool) -> bool {
             mentions.read(expr);
             !mentions.claimed
         }
+    }
+}
+
+/// Whether an expression may come to a variable itself, to a named entity, or to what either can be taken from. What lies below a
+/// variable is no entity with attributes, and was noted where it was read.
+fn may_be_entity(expr: &Expr) -> bool {
+    if let Some((_, path)) = path(expr) {
+        return path.is_empty();
+    }
+    match expr {
+        Expr::Literal(literal) => matches!(literal, Literal::EntityUID(_)),
+        Expr::GetAttr { expr, .. } => may_be_entity(expr),
+        Expr::IfThenElse {
+            then_expr,
+            else_expr,
+            ..
+        } => may_be_entity(then_expr) || may_be_entity(else_expr),
+        Expr::Record(fields) => fields.values().any(|expr| may_be_entity(expr)),
+        // What these come to is a truth, a number, a text or an address.
+        Expr::UnaryOp { .. }
+        | Expr::BinaryOp { .. }
+        | Expr::HasAttr { .. }
+        | Expr::Like { .. }
+        | Expr::Is { .. } => false,
+        // Of a set nothing can be taken, and yet nothing is lost by refusing that.
+        _ => true,
     }
 }
 

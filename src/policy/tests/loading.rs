@@ -185,6 +185,66 @@ fn what_an_upstream_claims_of_itself_may_forbid_and_keeps_no_forbid_from_holding
     }
 }
 
+// SECURITY AUTHZ-11
+#[test]
+fn attributes_are_not_read_by_a_detour_on_which_nobody_sees_which_they_are() {
+    const PERMIT: &str = "permit(principal, action, resource);";
+    let either = "(if principal is User then resource else resource)";
+    let one = "(if principal is User then principal else principal)";
+    let claims = |of: &str| format!("{of}.claimed has read_only && {of}.claimed.read_only");
+    for condition in [
+        claims(either),
+        claims("{r: resource}.r"),
+        claims("{r: {s: resource}}[\"r\"].s"),
+        claims("(if principal is User then {r: resource} else {r: resource}).r"),
+        claims("Tool::\"github_search\""),
+        format!("{either} has claimed.read_only && {either}.claimed.read_only"),
+        "{r: resource} has r.claimed.read_only".to_owned(),
+        format!("{either}[\"claimed\"] has read_only"),
+        format!("{either}.read_only"),
+        // What cannot be seen would not keep apart who is, either.
+        format!("{one}.name == \"ana\""),
+        format!("{one} has tenant"),
+        format!("{{p: {one}}}.p.name like \"a*\""),
+    ] {
+        for clause in ["when", "unless"] {
+            for effect in ["permit", "forbid"] {
+                let text = format!(
+                    "{PERMIT}\n{effect}(principal is User, action == Action::\"call\", resource) {clause} {{ {condition} }};"
+                );
+                let problems = refused(&text);
+                let told = problems
+                    .iter()
+                    .any(|problem| problem.message.contains("straight from"));
+                assert!(told, "{text}: {problems:#?}");
+            }
+        }
+    }
+    // The same as a path in brackets is one, and what no entity comes out of may be looked at anyhow.
+    let problems = refused(
+        "forbid(principal, action == Action::\"call\", resource) unless { resource[\"claimed\"] has read_only && resource[\"claimed\"][\"read_only\"] };",
+    );
+    assert!(
+        problems[0].message.contains("claims of itself"),
+        "{problems:#?}"
+    );
+    for condition in [
+        "(if principal is User then context.scopes else context.scopes).contains(\"x\")",
+        "{a: resource.name, b: 1}.a like \"db_*\"",
+        "(if resource has read_only then resource.read_only else false)",
+        "(if context.args has a then context.args.a else context.args.b) has c",
+    ] {
+        let text = format!(
+            "forbid(principal, action == Action::\"call\", resource) when {{ {condition} }};"
+        );
+        let faults = Policy::of(&[("p.cedar", &text)]).err().unwrap_or_default();
+        let told = faults
+            .iter()
+            .any(|problem| problem.message.contains("straight from"));
+        assert!(!told, "{text}: {faults:#?}");
+    }
+}
+
 // SECURITY AUTHZ-1
 #[test]
 fn nothing_at_all_and_nothing_readable_are_refused() {
