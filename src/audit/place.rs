@@ -139,6 +139,8 @@ pub struct Exposed {
     /// What they may do to it, and the change of its mode after which they may not.
     may: &'static str,
     change: &'static str,
+    /// What else there is to do, of what may not be ours to change.
+    or: &'static str,
 }
 
 impl Exposed {
@@ -152,16 +154,20 @@ impl Exposed {
 
     /// What to do about it.
     pub fn hint(&self) -> String {
-        let (path, change) = (self.path.display(), self.change);
-        format!("chmod {change} {path}")
+        let (path, change, or) = (self.path.display(), self.change, self.or);
+        format!("chmod {change} {path}{or}")
     }
 }
+
+/// Of a volume that is handed to a container open to everybody, and whose mode its user cannot change.
+const WITHIN: &str =
+    ", or name a directory in it that is not there yet: it is made for its owner alone";
 
 /// What there is of a directory of records that everybody may use: who may write there may put another key in the place of ours, and who may
 /// read a key may sign records, or guess what was digested. Groups are not looked at: orchestrators hand volumes to one, with
 /// all that is on them.
 pub fn exposed(directory: &Path) -> Option<Exposed> {
-    let exposed = |path: PathBuf, bits, may, change| {
+    let exposed = |path: PathBuf, bits, may, change, or| {
         let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
         let exposed = mode & bits != 0 && !is_on_read_only_mount(&path);
         exposed.then_some(Exposed {
@@ -169,10 +175,11 @@ pub fn exposed(directory: &Path) -> Option<Exposed> {
             mode,
             may,
             change,
+            or,
         })
     };
-    let key = |name| exposed(directory.join(name), 0o007, "use", "o=");
-    exposed(directory.to_owned(), 0o002, "write to", "o-w")
+    let key = |name| exposed(directory.join(name), 0o007, "use", "o=", "");
+    exposed(directory.to_owned(), 0o002, "write to", "o-w", WITHIN)
         .or_else(|| key(KEY))
         .or_else(|| key(DIGEST))
 }
@@ -379,6 +386,26 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
+    /// As Kubernetes mounts an `emptyDir`, by itself and with an `fsGroup`.
+    #[test]
+    fn a_directory_within_a_volume_that_is_open_to_everybody_is_made_and_used() {
+        for mode in [0o777, 0o2777] {
+            let volume = tempfile::tempdir().unwrap();
+            fs::set_permissions(&volume, fs::Permissions::from_mode(mode)).unwrap();
+            let refused = exposed(volume.path()).unwrap();
+            let hint = refused.hint();
+            assert!(hint.contains("name a directory in it"), "{hint}");
+            let within = volume.path().join("usher/audit");
+            assert_eq!(exposed(&within), None);
+            let (own, _lock) = claim(&within).unwrap();
+            signing_key(&own).unwrap();
+            digest_key(&own).unwrap();
+            assert_eq!(exposed(&within), None);
+            let made = fs::metadata(&within).unwrap().permissions();
+            assert_eq!(made.mode() & 0o777, 0o700);
+        }
+    }
+
     /// SECURITY 10
     #[test]
     fn what_everybody_may_use_is_told_and_what_a_group_may_is_not() {
@@ -399,7 +426,7 @@ mod tests {
         }
         for (mode, shown) in [(0o777, "777"), (0o1777, "777"), (0o702, "702")] {
             let wrong = format!("everybody may write to `{here}` (mode {shown})");
-            let hint = format!("chmod o-w {here}");
+            let hint = format!("chmod o-w {here}{WITHIN}");
             assert_eq!(told(directory, mode), Some((wrong, hint)));
         }
         for name in [KEY, DIGEST] {

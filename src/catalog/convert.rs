@@ -123,6 +123,9 @@ impl Dress<'_> {
                 )),
             }
         }
+        if self.tool() && self.shape.output != Output::Any {
+            self.properties(root, &mut edits);
+        }
         if let Some(text) = &item.describe
             && root.member("description").is_none()
         {
@@ -133,6 +136,38 @@ impl Dress<'_> {
         }
         edits.members(root, |key, value| self.fate(item, key, value), &more);
         item.raw.splice(&edits)
+    }
+
+    /// Before 2026-07-28 the schema of a property is an object, and strict clients refuse the whole list for another one. So `true`
+    /// and `false`, which some libraries write, are said in their other form.
+    fn properties(self, root: Node<'_>, edits: &mut Edits) {
+        let shown = |schema: &Node<'_>| schema.kind() == Kind::Object;
+        let input = root.member("inputSchema").filter(shown);
+        let output = root.member("outputSchema").filter(shown);
+        let output = output.filter(|schema| self.shape.takes_output(*schema));
+        for schema in input.into_iter().chain(output) {
+            let properties = schema
+                .member("properties")
+                .filter(|properties| properties.kind() == Kind::Object);
+            let Some(properties) = properties else {
+                continue;
+            };
+            if !properties
+                .members()
+                .any(|member| member.value.kind() == Kind::Bool)
+            {
+                continue;
+            }
+            edits.members(
+                properties,
+                |_, property| match (property.kind(), property.raw()) {
+                    (Kind::Bool, "true") => Fate::Replace(Json::empty_object()),
+                    (Kind::Bool, _) => Fate::Replace(Json::composed(r#"{"not":{}}"#.into())),
+                    _ => Fate::Keep,
+                },
+                &[],
+            );
+        }
     }
 
     fn tool(self) -> bool {

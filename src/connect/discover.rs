@@ -374,7 +374,7 @@ mod tests {
                 server: ServerSpec::Issuer(format!("{at}{named}")),
                 client: ClientSpec::Registered(Registration::Auto),
                 scopes: None,
-                tls: None,
+                tls: TlsSpec::default(),
             };
             let login = login(&account, &Fetcher::new(None).unwrap()).await;
             let issuer = login.map(|login| login.server.issuer).ok();

@@ -13,11 +13,8 @@ use crate::{
     call::{Change, Filter},
     json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::{Request, RequestId, RpcError, encode},
-    protocol::{ClientCapabilities, codes, meta, methods},
+    protocol::{ClientCapabilities, codes, extensions, members, meta, methods},
 };
-
-/// The extension that tasks belong to in the stateless era.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Reads what a listen asks for. Members that are not known are not looked at.
 ///
@@ -58,11 +55,11 @@ pub(super) fn read(
             })
         };
         match member.key.as_ref() {
-            "toolsListChanged" => filter.tools = flag()?,
-            "promptsListChanged" => filter.prompts = flag()?,
-            "resourcesListChanged" => filter.resources = flag()?,
-            "resourceSubscriptions" => filter.subscriptions = texts()?,
-            "taskIds" => {
+            members::TOOLS_CHANGED => filter.tools = flag()?,
+            members::PROMPTS_CHANGED => filter.prompts = flag()?,
+            members::RESOURCES_CHANGED => filter.resources = flag()?,
+            members::SUBSCRIPTIONS => filter.subscriptions = texts()?,
+            members::TASK_IDS => {
                 filter.tasks = texts()?;
                 tasks_declared(request, capabilities)?;
             }
@@ -89,8 +86,8 @@ fn texts(array: Node<'_>) -> Option<Vec<Arc<str>>> {
 }
 
 fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Result<(), Problem> {
-    let tasks = meta::object_of(&[(TASKS, Json::empty_object())]);
-    let needed = meta::object_of(&[("extensions", tasks)]);
+    let tasks = meta::object_of(&[(extensions::TASKS, Json::empty_object())]);
+    let needed = meta::object_of(&[(extensions::MEMBER, tasks)]);
     if capabilities.cover(&needed) {
         return Ok(());
     }
@@ -124,13 +121,13 @@ pub(super) fn needs_stream(request: &Request) -> Problem {
 /// The frame that says what of the listen `id` is in force.
 pub(super) fn acknowledged(id: &RequestId, filter: &Filter) -> Bytes {
     let flags = [
-        ("toolsListChanged", filter.tools),
-        ("promptsListChanged", filter.prompts),
-        ("resourcesListChanged", filter.resources),
+        (members::TOOLS_CHANGED, filter.tools),
+        (members::PROMPTS_CHANGED, filter.prompts),
+        (members::RESOURCES_CHANGED, filter.resources),
     ];
     let lists = [
-        ("resourceSubscriptions", &filter.subscriptions),
-        ("taskIds", &filter.tasks),
+        (members::SUBSCRIPTIONS, &filter.subscriptions),
+        (members::TASK_IDS, &filter.tasks),
     ];
     let flags = flags
         .into_iter()

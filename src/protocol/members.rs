@@ -1,7 +1,8 @@
 //! The members of what clients send: which objects are the protocol's, and what their members are called, in every revision.
 //!
-//! Serves one purpose: a name that a careless server would take for one of these is refused before it gets there (SECURITY
-//! MSG-3). What belongs to tools, forms, extensions and vendors is data; its names may be anything.
+//! Serves one purpose, beside naming what a listen asks to hear: a name that a careless server would take for one of these is
+//! refused before it gets there (SECURITY MSG-3). What belongs to tools, forms, extensions and vendors is data; its names may
+//! be anything.
 
 use super::{extensions, meta, methods, trace};
 use crate::{
@@ -105,13 +106,24 @@ static TASK: Shape = Shape(&[
     ("pollInterval", Data),
 ]);
 
+/// In `notifications` of a listen: whether to hear that the list of tools changed.
+pub const TOOLS_CHANGED: &str = "toolsListChanged";
+/// In `notifications` of a listen: whether to hear that the list of prompts changed.
+pub const PROMPTS_CHANGED: &str = "promptsListChanged";
+/// In `notifications` of a listen: whether to hear that the list of resources changed.
+pub const RESOURCES_CHANGED: &str = "resourcesListChanged";
+/// In `notifications` of a listen: the URIs of the resources to hear of.
+pub const SUBSCRIPTIONS: &str = "resourceSubscriptions";
+/// In `notifications` of a listen: the tasks to hear of.
+pub const TASK_IDS: &str = "taskIds";
+
 /// What a listen asks to hear.
 static FILTER: Shape = Shape(&[
-    ("toolsListChanged", Data),
-    ("promptsListChanged", Data),
-    ("resourcesListChanged", Data),
-    ("resourceSubscriptions", Data),
-    ("taskIds", Data),
+    (TOOLS_CHANGED, Data),
+    (PROMPTS_CHANGED, Data),
+    (RESOURCES_CHANGED, Data),
+    (SUBSCRIPTIONS, Data),
+    (TASK_IDS, Data),
 ]);
 
 static CAPABILITIES: Shape = Shape(&[

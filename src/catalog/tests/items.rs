@@ -357,6 +357,33 @@ fn icons_that_carry_their_bytes_stay_and_others_go() {
     }
 }
 
+/// PROTOCOL D6: the schema of a property is an object before 2026-07-28.
+#[test]
+fn properties_that_may_be_anything_are_said_as_each_revision_has_it() {
+    let tool = |any: &str, none: &str| {
+        let properties = format!(
+            r#"{{"type":"object","properties":{{"a":{any},"b":{none},"c":{{"x":true}}}}}}"#
+        );
+        format!(r#"{{"name":"t","inputSchema":{properties},"outputSchema":{properties}}}"#)
+    };
+    let definition = tool("true", "false");
+    for revision in Revision::ALL {
+        let told = shown(ListKind::Tools, &definition, revision);
+        let wanted = if revision == MODERN {
+            tool("true", "false")
+        } else {
+            tool("{}", r#"{"not":{}}"#)
+        };
+        let wanted = wanted.replace(r#""t""#, r#""wh_t""#);
+        let input = wanted.split(r#","outputSchema""#).next().unwrap();
+        assert!(told.starts_with(input), "{revision}: {told}");
+        assert!(
+            told.len() == input.len() + 1 || told == wanted,
+            "{revision}: {told}"
+        );
+    }
+}
+
 #[test]
 fn a_resource_that_strict_clients_do_not_take_is_left_out() {
     let lists = |members: &str| {

@@ -27,7 +27,7 @@ use crate::{
     events::{Desk, Lists, Wanted},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, Notification, RpcError, encode},
-    protocol::{Revision, codes, meta, methods, methods::ListKind, mirror},
+    protocol::{Revision, codes, members, meta, methods, methods::ListKind, mirror},
     upstream::{
         Deadline, UpstreamError,
         bell::Bell,
@@ -433,11 +433,11 @@ impl Drop for UnderWay {
 
 fn filter(lists: Lists, uris: &HashSet<Arc<str>>) -> Json {
     let flags = [
-        ("toolsListChanged", ListKind::Tools),
-        ("promptsListChanged", ListKind::Prompts),
-        ("resourcesListChanged", ListKind::Resources),
+        (members::TOOLS_CHANGED, ListKind::Tools),
+        (members::PROMPTS_CHANGED, ListKind::Prompts),
+        (members::RESOURCES_CHANGED, ListKind::Resources),
     ];
-    let mut members: Vec<_> = flags
+    let mut asked: Vec<_> = flags
         .into_iter()
         .filter(|(_, kind)| lists.has(*kind))
         .map(|(name, _)| (name, Json::of(&true)))
@@ -446,9 +446,9 @@ fn filter(lists: Lists, uris: &HashSet<Arc<str>>) -> Json {
         let mut uris: Vec<_> = uris.iter().collect();
         uris.sort_unstable();
         let uris: Vec<_> = uris.into_iter().map(|uri| Json::string(uri)).collect();
-        members.push(("resourceSubscriptions", Json::array(&uris)));
+        asked.push((members::SUBSCRIPTIONS, Json::array(&uris)));
     }
-    meta::object_of(&members)
+    meta::object_of(&asked)
 }
 
 /// The resources that an acknowledgement says are in force.
@@ -457,7 +457,7 @@ fn honoured(acknowledgement: &Notification) -> HashSet<Arc<str>> {
         .params
         .as_ref()
         .and_then(|params| params.root().member("notifications"))
-        .and_then(|honoured| honoured.member("resourceSubscriptions"))
+        .and_then(|honoured| honoured.member(members::SUBSCRIPTIONS))
         .filter(|uris| uris.kind() == Kind::Array);
     uris.into_iter()
         .flat_map(Node::elements)
