@@ -69,6 +69,17 @@ impl Open {
     }
 }
 
+/// What a response was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::downstream) enum Receipt {
+    /// The answer to an open question.
+    Heard,
+    /// One to a question that was withdrawn meanwhile: nobody waits for it, and it is no fault of the client's.
+    Late,
+    /// No answer to anything that was asked, or a second one.
+    Unasked,
+}
+
 /// How the client answered.
 pub(super) type Answered = Result<Json, RpcError>;
 
@@ -108,23 +119,25 @@ impl Drop for Answering {
 }
 
 impl Asks {
-    /// Takes a response of the client; `false` when it answers no question that was open or has been withdrawn. A client that
-    /// answers while its question is being withdrawn cannot know better: whoever cancels a request ignores what comes for it
-    /// afterwards, and a refusal ends the connection of some clients.
-    pub(in crate::downstream) fn answer(&self, response: Response) -> bool {
+    /// Takes a response of the client. Whoever answers while the question is being withdrawn cannot know better: who cancels a
+    /// request ignores what comes for it afterwards, and a refusal ends the connection of some clients.
+    pub(in crate::downstream) fn answer(&self, response: Response) -> Receipt {
         let Some(number) = response.id.as_ref().and_then(RequestId::as_ours) else {
-            return false;
+            return Receipt::Unasked;
         };
         let waiting = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             match open.waiting.remove(&number) {
                 Some(waiting) => waiting,
-                None => return open.was_withdrawn(number),
+                None if open.was_withdrawn(number) => return Receipt::Late,
+                None => return Receipt::Unasked,
             }
         };
-        // Whoever waited may have given up this instant: then the answer is late, and nobody's.
-        drop(waiting.send(response.body));
-        true
+        // Whoever waited may have given up this instant.
+        match waiting.send(response.body) {
+            Ok(()) => Receipt::Heard,
+            Err(_) => Receipt::Late,
+        }
     }
 
     /// Forgets a question to which no answer is wanted any more: whoever waits for it hears of that.
@@ -329,18 +342,22 @@ mod tests {
         let (answered, withdrawn) = (open(&session).unwrap(), open(&session).unwrap());
         let late = withdrawn.id.clone();
         drop(withdrawn);
-        assert!(answers(&late));
-        assert!(!answers(&late), "once");
-        assert!(answers(&answered.id));
+        assert_eq!(answers(&late), Receipt::Late);
+        assert_eq!(answers(&late), Receipt::Unasked, "once");
+        assert_eq!(answers(&answered.id), Receipt::Heard);
         let id = answered.id.clone();
         drop(answered);
-        assert!(!answers(&id), "it was answered");
-        assert!(!answers(&RequestId::ours(99)), "nobody asked that");
+        assert_eq!(answers(&id), Receipt::Unasked, "it was answered");
+        assert_eq!(answers(&RequestId::ours(99)), Receipt::Unasked);
         let all: Vec<_> = (0..=WITHDRAWN)
             .map(|_| open(&session).unwrap().id.clone())
             .collect();
-        assert!(!answers(&all[0]), "the oldest is forgotten");
-        assert!(all[1..].iter().all(answers));
+        assert_eq!(
+            answers(&all[0]),
+            Receipt::Unasked,
+            "the oldest is forgotten"
+        );
+        assert!(all[1..].iter().all(|id| answers(id) == Receipt::Late));
     }
 
     #[test]

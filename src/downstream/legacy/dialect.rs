@@ -97,7 +97,9 @@ impl<'a> Legacy<'a> {
             return problem.into();
         }
         match self.session(inbound, None) {
-            Ok(session) if session.asks.answer(response) => Answer::Accepted,
+            Ok(session) if session.asks.answer(response) != asks::Receipt::Unasked => {
+                Answer::Accepted
+            }
             Ok(_) => {
                 let error = RpcError::new(
                     codes::INVALID_REQUEST,
