@@ -110,7 +110,7 @@ fn admitted(
     let wrong = |allow| std::future::ready(wrong_method(door, inbound.sender(), allow)).boxed();
     match head.method {
         // Without a session there is no stream to open and nothing to end (PROTOCOL C1.1).
-        Method::GET | Method::DELETE if !names_session(&inbound) => wrong("POST"),
+        Method::GET | Method::DELETE if !inbound.names_session() => wrong("POST"),
         Method::POST => post(place, inbound, body).boxed(),
         Method::GET => std::future::ready(get(door, &inbound)).boxed(),
         Method::DELETE => std::future::ready(delete(door, &inbound)).boxed(),
@@ -313,7 +313,9 @@ pub(super) fn is_told_large(body: &Incoming) -> bool {
 
 /// The open question that this message may answer, if its session has one.
 fn answers(door: &Door, inbound: &Inbound) -> Option<Answering> {
-    let session = names_session(inbound).then(|| Legacy { door }.session(inbound, None).ok());
+    let session = inbound
+        .names_session()
+        .then(|| Legacy { door }.session(inbound, None).ok());
     Answering::of(&session??)
 }
 
@@ -503,11 +505,6 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
         }
         Err(problem) => turned_away(door, inbound.sender(), problem),
     }
-}
-
-fn names_session(inbound: &Inbound) -> bool {
-    let headers = inbound.headers.as_ref();
-    headers.is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
 }
 
 /// The refusal of whoever takes no answer that there can be, noted.

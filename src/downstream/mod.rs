@@ -141,6 +141,15 @@ pub struct Inbound {
 }
 
 impl Inbound {
+    /// Whether it says that it belongs to a session, whatever becomes of that.
+    fn names_session(&self) -> bool {
+        self.session.is_some()
+            || self
+                .headers
+                .as_ref()
+                .is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
+    }
+
     /// Which memory budget is exhausted for a new request of this sender, if one is: the process's or the sender's share.
     fn too_full(&self) -> Option<Full> {
         let memory = memory::process();
@@ -477,19 +486,11 @@ fn choose(request: &Request, head: Option<&Head<'_>>, inbound: &Inbound) -> Resu
         _ if inbound.named.is_modern() => Err(missing(
             "the header names a revision whose requests describe themselves",
         )),
-        methods::DISCOVER if !has_session(inbound) => {
+        methods::DISCOVER if !inbound.names_session() => {
             Err(missing("`server/discover` describes itself"))
         }
         _ => Ok(Era::Legacy),
     }
-}
-
-fn has_session(inbound: &Inbound) -> bool {
-    inbound.session.is_some()
-        || inbound
-            .headers
-            .as_ref()
-            .is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
 }
 
 /// Whether it gives something up, or brings back the state of what is held for it: that makes room (SECURITY REL-3). Whether it is
