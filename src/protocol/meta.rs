@@ -71,7 +71,7 @@ pub fn outgoing(key: &str, _: Node<'_>) -> Fate {
 }
 
 /// What becomes of a member of `_meta` on the way over to the other hop: see [`crosses`].
-fn going_over(key: &str, _: Node<'_>) -> Fate {
+pub fn going_over(key: &str, _: Node<'_>) -> Fate {
     kept_if(crosses(key))
 }
 

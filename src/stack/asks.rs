@@ -45,14 +45,7 @@ pub(super) fn outward(
         if let Some(value) = params.member(meta::META)
             && value.members().any(|member| meta::crosses(&member.key))
         {
-            let fate = |key: &str, _: Node<'_>| {
-                if meta::crosses(key) {
-                    Fate::Keep
-                } else {
-                    Fate::Remove
-                }
-            };
-            edits.members(value, fate, &[]);
+            edits.members(value, meta::going_over, &[]);
         }
         if method == methods::SAMPLING_CREATE {
             tool_results(params).for_each(|block| uri(block, &mut edits));

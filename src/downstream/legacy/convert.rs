@@ -51,17 +51,7 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
     };
     edits.members(root, fate, &more);
     if let Some(value) = crossing {
-        edits.members(
-            value,
-            |key, _| {
-                if meta::goes_out(key) {
-                    Fate::Keep
-                } else {
-                    Fate::Remove
-                }
-            },
-            &[],
-        );
+        edits.members(value, meta::outgoing, &[]);
     }
     blocks(op, root).for_each(|block| convert(block, features, &mut edits));
     result.splice(&edits)
