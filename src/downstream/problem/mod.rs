@@ -242,6 +242,36 @@ pub(super) fn visit(error: &Error, call: CallId) -> Option<RpcError> {
 
 /// Maps an error of the stack, for one request in one era.
 pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> Problem {
+    let (status, code, message) = mapped(error, era);
+    let told_in_status = status != StatusCode::OK;
+    let scopes = if let Error::InsufficientScope { scopes } = error {
+        Some(scopes.clone())
+    } else {
+        None
+    };
+    let retry = if let Error::OverLimit(limited) = error
+        && told_in_status
+    {
+        Some(limited.retry)
+    } else {
+        None
+    };
+    Problem {
+        status,
+        id: Some(id),
+        error: Box::new(RpcError {
+            code,
+            message,
+            data: Some(data_of(error, era, call)),
+        }),
+        scopes,
+        retry,
+        early: None,
+    }
+}
+
+/// The table: the status, the code and the words of each error.
+fn mapped(error: &Error, era: Era) -> (StatusCode, i64, String) {
     let modern_status = |status: StatusCode| {
         if era == Era::Modern {
             status
@@ -249,7 +279,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             StatusCode::OK
         }
     };
-    let (status, code, text) = match error {
+    match error {
         Error::Unknown(Missing::Resource(_)) => (
             StatusCode::OK,
             resource_not_found(era),
@@ -390,7 +420,11 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::AUDIT_UNAVAILABLE,
             "nothing can be recorded at the moment, so nothing is done; try again later".to_owned(),
         ),
-    };
+    }
+}
+
+/// What a program can read of an error: why, what to refer to, and what else there is to know of it.
+fn data_of(error: &Error, era: Era, call: CallId) -> Json {
     let mut data = vec![
         ("reason", Json::string(error.reason())),
         ("ref", Json::string(&call.to_string())),
@@ -412,31 +446,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     if let Some(after) = retry_millis(error) {
         data.push(("retryAfterMs", Json::of(&after)));
     }
-    let scopes = if let Error::InsufficientScope { scopes } = error {
-        Some(scopes.clone())
-    } else {
-        None
-    };
-    let told_in_status = status != StatusCode::OK;
-    let retry = if let Error::OverLimit(limited) = error
-        && told_in_status
-    {
-        Some(limited.retry)
-    } else {
-        None
-    };
-    Problem {
-        scopes,
-        retry,
-        early: None,
-        status,
-        id: Some(id),
-        error: Box::new(RpcError {
-            code,
-            message: text,
-            data: Some(meta::object_of(&data)),
-        }),
-    }
+    meta::object_of(&data)
 }
 
 /// The code for a resource that does not exist (PROTOCOL A6).
