@@ -38,7 +38,6 @@ impl Modern<'_> {
         params: &Json,
         head: &Head<'_>,
     ) -> Result<(Exchange, Box<Call>), Problem> {
-        let refuse = |bad: BadParams| bad.problem(Some(request.id.clone()));
         let described = describe(head, params).map_err(|text| {
             Problem::new(
                 StatusCode::BAD_REQUEST,
@@ -47,75 +46,30 @@ impl Modern<'_> {
                 "invalid_meta",
             )
         })?;
-        let headers = inbound.headers.as_ref();
-        let revision =
-            Revision::parse(&described.claimed).filter(|revision| revision.era() == Era::Modern);
-        if let Some(headers) = headers
-            // What was looked up already agrees as a rule.
-            && revision.is_none_or(|revision| inbound.named != Named::Revision(revision))
-        {
-            agree(headers, &header::PROTOCOL_VERSION, Some(&described.claimed))
-                .map_err(|header| mismatch(request, &header))?;
-        }
-        let Some(revision) = revision else {
-            return Err(unsupported(request, &described.claimed));
-        };
-        let mirrored = headers
+        let revision = agreed_revision(inbound, request, &described.claimed)?;
+        let mirrored = inbound
+            .headers
+            .as_ref()
             .map(|headers| mirrored(headers, request, head))
             .transpose()
             .map_err(|header| mismatch(request, &header))?;
+        let capabilities = &described.capabilities;
+        let op = operation(inbound, request, params, head, (revision, capabilities))?;
+        let resume = read::resume(params, head).map_err(|bad| in_band(request, bad))?;
 
-        let op = match &*request.method {
-            methods::DISCOVER => Some(Op::Discover),
-            methods::LISTEN if !inbound.accepts.stream => {
-                return Err(listen::needs_stream(request));
-            }
-            methods::LISTEN if !memory::process().takes(Work::Stream) => {
-                return Err(Problem::no_memory(Some(request.id.clone())));
-            }
-            methods::LISTEN => {
-                let filter = listen::read(request, params, &described.capabilities)?;
-                Some(Op::Listen(Arc::new(filter)))
-            }
-            // A refusal of the params is in-band from here on: the message itself was sound.
-            method => match read::op(method, head) {
-                Ok(None) => extensions::op(method, head, revision.features()),
-                known => known,
-            }
-            .map_err(|bad| Problem {
-                status: StatusCode::OK,
-                ..refuse(bad)
-            })?,
+        // A listen lives for hours, and slices of its request would keep the whole buffer for as long. Addresses may be long, and
+        // nothing else bounds them.
+        let (id, params, described) = if matches!(op, Op::Listen(_)) {
+            let params = params.detached().counted();
+            (request.id.detached(), params, described.detached())
+        } else {
+            (request.id.clone(), params.clone(), described)
         };
-        let Some(op) = op else {
-            let error = RpcError::new(codes::METHOD_NOT_FOUND, "no such method in this revision");
-            return Err(Problem::new(
-                StatusCode::NOT_FOUND,
-                Some(request.id.clone()),
-                error,
-                "method_not_found",
-            ));
-        };
-        let resume = read::resume(params, head).map_err(|bad| Problem {
-            status: StatusCode::OK,
-            ..refuse(bad)
-        })?;
-        // A listen lives for hours, and slices of its request would keep the whole buffer for as long.
-        let mut id = request.id.clone();
-        let mut capabilities = described.capabilities;
-        let mut params = params.clone();
-        let mut progress_token = described.progress_token;
-        if matches!(op, Op::Listen(_)) {
-            id = id.detached();
-            progress_token = progress_token.as_ref().map(Json::detached);
-            capabilities = capabilities.detached();
-            // Addresses may be long, and nothing else bounds them.
-            params = params.detached().counted();
-        }
+        let progress_token = described.progress_token;
         let caller = Caller {
             principal: inbound.identity.principal.clone(),
             revision,
-            capabilities,
+            capabilities: described.capabilities,
             log_level: described.log_level,
             // A client without sessions counts as its principal (PRODUCT 6).
             affinity: Affinity {
@@ -156,6 +110,68 @@ impl Modern<'_> {
     }
 }
 
+/// The revision that a request claims, where its header agrees and it is one of this era.
+fn agreed_revision(
+    inbound: &Inbound,
+    request: &Request,
+    claimed: &str,
+) -> Result<Revision, Problem> {
+    let revision = Revision::parse(claimed).filter(|revision| revision.era() == Era::Modern);
+    if let Some(headers) = &inbound.headers
+        // What was looked up already agrees as a rule.
+        && revision.is_none_or(|revision| inbound.named != Named::Revision(revision))
+    {
+        agree(headers, &header::PROTOCOL_VERSION, Some(claimed))
+            .map_err(|header| mismatch(request, &header))?;
+    }
+    revision.ok_or_else(|| unsupported(request, claimed))
+}
+
+/// What a request asks for.
+fn operation(
+    inbound: &Inbound,
+    request: &Request,
+    params: &Json,
+    head: &Head<'_>,
+    (revision, capabilities): (Revision, &ClientCapabilities),
+) -> Result<Op, Problem> {
+    let op = match &*request.method {
+        methods::DISCOVER => Some(Op::Discover),
+        methods::LISTEN if !inbound.accepts.stream => {
+            return Err(listen::needs_stream(request));
+        }
+        methods::LISTEN if !memory::process().takes(Work::Stream) => {
+            return Err(Problem::no_memory(Some(request.id.clone())));
+        }
+        methods::LISTEN => {
+            let filter = listen::read(request, params, capabilities)?;
+            Some(Op::Listen(Arc::new(filter)))
+        }
+        method => match read::op(method, head) {
+            Ok(None) => extensions::op(method, head, revision.features()),
+            known => known,
+        }
+        .map_err(|bad| in_band(request, bad))?,
+    };
+    op.ok_or_else(|| {
+        let error = RpcError::new(codes::METHOD_NOT_FOUND, "no such method in this revision");
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            Some(request.id.clone()),
+            error,
+            "method_not_found",
+        )
+    })
+}
+
+/// A refusal of params whose message itself was sound.
+fn in_band(request: &Request, bad: BadParams) -> Problem {
+    Problem {
+        status: StatusCode::OK,
+        ..bad.problem(Some(request.id.clone()))
+    }
+}
+
 // As names are compared.
 const VERSION: &[u8] = meta::PROTOCOL_VERSION.as_bytes();
 const CAPABILITIES: &[u8] = meta::CLIENT_CAPABILITIES.as_bytes();
@@ -170,6 +186,17 @@ struct Described {
     capabilities: ClientCapabilities,
     log_level: Option<LogLevel>,
     progress_token: Option<Json>,
+}
+
+impl Described {
+    /// The same, apart from the buffer that the request came in.
+    fn detached(self) -> Self {
+        Self {
+            capabilities: self.capabilities.detached(),
+            progress_token: self.progress_token.as_ref().map(Json::detached),
+            ..self
+        }
+    }
 }
 
 /// Reads the required and optional keys of `_meta` (PROTOCOL A7); the text says what is wrong.
