@@ -9,7 +9,7 @@ use http::{HeaderValue, StatusCode};
 use super::{
     asks,
     converse::Converse,
-    flights::{Flights, NotNow, Over},
+    flights::{Flight, Flights, NotNow, Over},
     session::Session,
     sessions::{Refused, Sessions},
     words::Words,
@@ -288,6 +288,7 @@ impl<'a> Legacy<'a> {
         })
     }
 
+    /// Begins to answer a request in its session.
     fn in_session(
         self,
         inbound: &Inbound,
@@ -296,9 +297,6 @@ impl<'a> Legacy<'a> {
         params: &Json,
         head: Result<Head<'_>, BadParams>,
     ) -> Next<'a> {
-        let done = |id: &RequestId| {
-            Answer::Frame(Told::ok(encode::result(id, &Json::empty_object()).into()))
-        };
         if &*request.method == methods::PING {
             return Next::Told(done(&request.id));
         }
@@ -306,13 +304,13 @@ impl<'a> Legacy<'a> {
             Ok(flight) => flight,
             Err(not_now) => return Next::Told(refused(not_now, request.id).into()),
         };
-        let refuse = |id: RequestId, error: RpcError, reason: &'static str| {
-            let problem = Problem::new(StatusCode::OK, Some(id), error, reason);
+        let refuse = |id: RequestId, bad: BadParams| {
+            let problem = Problem::new(StatusCode::OK, Some(id), bad.error, bad.reason);
             Next::Told(problem.into())
         };
         let head = match head {
             Ok(head) => head,
-            Err(bad) => return refuse(request.id, bad.error, bad.reason),
+            Err(bad) => return refuse(request.id, bad),
         };
         let op = match read::op(&request.method, &head) {
             Ok(None) => {
@@ -321,41 +319,24 @@ impl<'a> Legacy<'a> {
             }
             known => known,
         };
-        let op = match op {
-            Ok(Some(op)) => op,
-            Ok(None) => {
-                let (session, params) = (Arc::clone(session), params.clone());
-                let method = match &*request.method {
-                    methods::SUBSCRIBE => methods::SUBSCRIBE,
-                    _ => methods::SET_LEVEL,
-                };
-                let other = Some((method, &params));
-                let trail = self.door.trail(inbound, &request.id, Some(&head), other);
-                let address = inbound.address;
-                let answer = async move {
-                    let own = self.own(&session, &request.method, &params, (address, trail));
-                    // It is in flight until it is answered.
-                    tokio::select! {
-                        biased;
-                        answered = own => match answered {
-                            Ok(()) => done(&request.id),
-                            Err(no) => Problem {
-                                id: Some(request.id),
-                                ..no
-                            }
-                            .into(),
-                        },
-                        over = poll_fn(|cx| flight.poll_over(cx)) => match over {
-                            Over::Cancelled => Answer::Accepted,
-                            Over::Ended => Problem::session_unknown(Some(request.id)).into(),
-                        },
-                    }
-                };
-                return Next::Legacy(answer.boxed());
-            }
-            Err(bad) => return refuse(request.id, bad.error, bad.reason),
-        };
-        let progress_token = progress_token(params, &head);
+        match op {
+            Ok(Some(op)) => self.call(inbound, (request.id, op), params, &head, flight),
+            Ok(None) => self.own_request(inbound, request, params, &head, flight),
+            Err(bad) => refuse(request.id, bad),
+        }
+    }
+
+    /// Begins the call that a request is.
+    fn call(
+        self,
+        inbound: &Inbound,
+        (id, op): (RequestId, Op),
+        params: &Json,
+        head: &Head<'_>,
+        flight: Flight,
+    ) -> Next<'a> {
+        let session = flight.session();
+        let progress_token = progress_token(params, head);
         let streams = inbound.accepts.stream;
         let mut call = session.call(
             &inbound.identity,
@@ -365,7 +346,7 @@ impl<'a> Legacy<'a> {
         );
         call.wants_progress = progress_token.is_some();
         call.address = inbound.address;
-        call.trail = self.door.trail(inbound, &request.id, Some(&head), None);
+        call.trail = self.door.trail(inbound, &id, Some(head), None);
         if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
             let caller = Caller {
                 capabilities,
@@ -377,7 +358,7 @@ impl<'a> Legacy<'a> {
             .then(|| Converse::new(self.door.bounds.patience, session, &call));
         let exchange = Exchange {
             wording: &Words,
-            id: request.id,
+            id,
             op,
             revision: session.revision,
             call: call.id,
@@ -388,6 +369,44 @@ impl<'a> Legacy<'a> {
             converse,
         };
         Next::Running(exchange.begin(self.door, call), inbound.identity.clone())
+    }
+
+    /// Begins to answer a request that only a session has. It is in flight until it is answered.
+    fn own_request(
+        self,
+        inbound: &Inbound,
+        request: Request,
+        params: &Json,
+        head: &Head<'_>,
+        flight: Flight,
+    ) -> Next<'a> {
+        let (session, params) = (Arc::clone(flight.session()), params.clone());
+        let method = match &*request.method {
+            methods::SUBSCRIBE => methods::SUBSCRIBE,
+            _ => methods::SET_LEVEL,
+        };
+        let other = Some((method, &params));
+        let trail = self.door.trail(inbound, &request.id, Some(head), other);
+        let address = inbound.address;
+        let answer = async move {
+            let own = self.own(&session, &request.method, &params, (address, trail));
+            tokio::select! {
+                biased;
+                answered = own => match answered {
+                    Ok(()) => done(&request.id),
+                    Err(no) => Problem {
+                        id: Some(request.id),
+                        ..no
+                    }
+                    .into(),
+                },
+                over = poll_fn(|cx| flight.poll_over(cx)) => match over {
+                    Over::Cancelled => Answer::Accepted,
+                    Over::Ended => Problem::session_unknown(Some(request.id)).into(),
+                },
+            }
+        };
+        Next::Legacy(answer.boxed())
     }
 
     /// The requests that only a session has, each answered with an empty result.
@@ -523,6 +542,11 @@ impl<'a> Legacy<'a> {
         }
         Ok(session)
     }
+}
+
+/// An empty result.
+fn done(id: &RequestId) -> Answer {
+    Answer::Frame(Told::ok(encode::result(id, &Json::empty_object()).into()))
 }
 
 /// A session just opened. It ends with this unless its client is told of it: nobody else knows it, or would end it.
