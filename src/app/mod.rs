@@ -25,6 +25,7 @@ use crate::{
     audit::{
         Auditor,
         home::{Home, HomeError},
+        journal::Journal,
     },
     auth::Outline,
     call::Identity,
@@ -46,7 +47,7 @@ use crate::{
     pins::{Ledger, StoreError},
     policy,
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
-    sanitize::Scrubber,
+    sanitize::{Sanitizer, Scrubber},
     seal::Sealer,
     server::{
         Server,
@@ -216,12 +217,7 @@ impl App {
         audit::note_definitions(&findings, &journal);
         let (policy, problems) = govern::first(&plan);
         let ledger = Arc::new(Ledger::open(&plan.pins, findings.clone())?);
-        let mut catalog = plan.catalog.clone();
-        catalog.screen = content::screen(&sanitizer);
-        let world =
-            World::under(&policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
-        let world = Arc::new(world);
-        world.limit(plan.limits.clone());
+        let world = first_world(&plan, &policy, &sanitizer, &hub, &ledger, &findings);
         pins::start(ledger.clone(), world.clone(), journal.clone(), &tasks);
         let unguided = match &plan.policy {
             None => problems.clone(),
@@ -230,12 +226,7 @@ impl App {
         let governor = plan.policy.clone().map(|policy| {
             Governor::start(policy, problems, world.clone(), journal.clone(), &tasks)
         });
-        let closing = CancellationToken::new();
         let connections = connections(&plan, &tasks)?;
-        let sealers = plan.state_keys.iter();
-        let mut sealers = sealers.map(|key| Sealer::new(key.expose_secret().as_bytes()));
-        let sealer = sealers.next().unwrap_or_else(Sealer::ephemeral);
-        let sealer = sealer.after(sealers);
         let fleet = start_upstreams(&plan, &world, connections.as_ref(), &tasks);
         let feed = Feed::new();
         let parts = stack::Parts {
@@ -245,27 +236,16 @@ impl App {
                 .as_ref()
                 .map_or_else(Spans::none, |telemetry| telemetry.spans().clone()),
             world: world.clone(),
-            sealer: Arc::new(sealer),
+            sealer: Arc::new(sealer(&plan)),
             upstreams: fleet.clone(),
             connections: connections.clone(),
             sanitizer: sanitizer.clone(),
             findings: findings.clone(),
-            closing: closing.clone(),
+            closing: CancellationToken::new(),
             asking: plan.asking,
         };
-        let door = Arc::new(Door {
-            backing: PerLaneArc::from(Backing {
-                service: stack::mcp(&parts),
-                tasks: tasks.child(),
-                drain_deadline: DrainDeadline::default(),
-            }),
-            sessions: Sessions::new(plan.sessions, hub.pages().clone(), &tasks),
-            deadline: DEADLINE,
-            closing,
-            observed: auditor.is_some() || telemetry.is_some(),
-            bounds: plan.door,
-            journal: journal.clone(),
-        });
+        let observed = auditor.is_some() || telemetry.is_some();
+        let door = Arc::new(door(&plan, &parts, observed, &hub, &journal, &tasks));
         if let Some(connections) = &connections {
             tasks.spawn(follow(connections.clone(), fleet.clone()));
         }
@@ -564,6 +544,55 @@ impl App {
         if let Some(telemetry) = &self.shared.telemetry {
             telemetry.shutdown().await;
         }
+    }
+}
+
+/// The world before any upstream has said what it offers.
+fn first_world(
+    plan: &Plan,
+    policy: &policy::Policy,
+    sanitizer: &Arc<Sanitizer>,
+    hub: &Arc<Hub>,
+    ledger: &Arc<Ledger>,
+    findings: &Findings,
+) -> Arc<World> {
+    let mut catalog = plan.catalog.clone();
+    catalog.screen = content::screen(sanitizer);
+    let world = World::under(policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
+    world.limit(plan.limits.clone());
+    Arc::new(world)
+}
+
+/// What seals state with the first key that is configured and opens it with each of them; with a key of this start where there
+/// is none.
+fn sealer(plan: &Plan) -> Sealer {
+    let keys = plan.state_keys.iter();
+    let mut sealers = keys.map(|key| Sealer::new(key.expose_secret().as_bytes()));
+    let first = sealers.next().unwrap_or_else(Sealer::ephemeral);
+    first.after(sealers)
+}
+
+/// What clients come in by, in front of a stack of these parts.
+fn door(
+    plan: &Plan,
+    parts: &stack::Parts,
+    observed: bool,
+    hub: &Hub,
+    journal: &Journal,
+    tasks: &Tasks,
+) -> Door {
+    Door {
+        backing: PerLaneArc::from(Backing {
+            service: stack::mcp(parts),
+            tasks: tasks.child(),
+            drain_deadline: DrainDeadline::default(),
+        }),
+        sessions: Sessions::new(plan.sessions, hub.pages().clone(), tasks),
+        deadline: DEADLINE,
+        closing: parts.closing.clone(),
+        observed,
+        bounds: plan.door,
+        journal: journal.clone(),
     }
 }
 
