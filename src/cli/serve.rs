@@ -1,6 +1,6 @@
 //! `usher serve`: the gateway, until it is told to stop.
 
-use std::{collections::HashMap, io, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use clap::Args as ClapArgs;
 use secrecy::ExposeSecret;
@@ -19,7 +19,7 @@ use crate::{
     auth::spec::AuthSpec,
     config::{Plan, StartCertificates},
     protocol::{Revision, UpstreamId},
-    server::descriptors,
+    server::{descriptors, spec::ServerBounds},
     tasks::{Lanes, Tasks},
 };
 
@@ -78,38 +78,11 @@ pub(super) async fn serve(
             return Ended::Failed;
         }
     };
-    let scheme = if plan.listen.tls.is_some() {
-        "https"
-    } else {
-        "http"
-    };
-    let (bounds, files) =
-        descriptors::fitted(plan.listen.bounds, !plan.listen.trusted_proxies.is_empty());
-    let asked = std::mem::replace(&mut plan.listen.bounds, bounds).connections;
-    let endpoint = plan.endpoint.clone();
-    let who = admitted(&plan);
-    let authorities = plan.auth.as_ref().map_or(0, AuthSpec::authorities);
-    let recorded = plan.audit.is_some();
-    let sinks = plan.audit.as_ref().map(|audit| &audit.sinks);
-    let records_on_stdout = sinks.is_some_and(|sinks| sinks.lines == Some(Stream::Stdout));
-    // Before anything else is made: instruments count where they find a provider when they are first used.
-    let telemetry = match observed(&plan) {
-        Ok(telemetry) => telemetry,
+    let fewer = fit(&mut plan);
+    let greeting = Greeting::of(&plan, fewer);
+    let (app, tasks) = match started(plan).await {
+        Ok(started) => started,
         Err(ended) => return ended,
-    };
-    let tasks = match Lanes::start() {
-        Ok(lanes) => Tasks::over(lanes),
-        Err(error) => {
-            out::problem(&format!("the threads that serve do not start: {error}"));
-            return Ended::Failed;
-        }
-    };
-    let app = match App::observed(plan, Some(telemetry), tasks.child()).await {
-        Ok(app) => app,
-        Err(error) => {
-            out::problem(&error.to_string());
-            return Ended::Failed;
-        }
     };
     if let Some(load) = load {
         app.reloads_from(load);
@@ -123,32 +96,8 @@ pub(super) async fn serve(
             return Ended::Failed;
         }
     };
-    let url = format!("{scheme}://{address}{endpoint}");
-    let ready_at = format!("usher is ready at {}", out::paint(out::BOLD, &url));
-    if records_on_stdout {
-        logs::say(&ready_at);
-    } else {
-        out::line(&ready_at);
-    }
-    if let Some(admin) = app.admin() {
-        logs::say(&operators(&admin, out::notes_to_terminal()));
-    }
-    if let Some(who) = who {
-        logs::say(&out::paint(out::DIM, who));
-    }
-    if let Some(note) = app.snapshot().policy().policy().pooled(authorities) {
-        logs::say(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
-    }
-    if let Some(files) = files {
-        let (note, most) = (out::paint(out::YELLOW, "note"), bounds.connections);
-        let of_one = bounds.connections_per_peer;
-        logs::say(&format!(
-            "{note}: {files} files may be open here (`ulimit -Hn`), so that at most {most} connections are taken at once, not {asked}, and {of_one} of one address"
-        ));
-    }
-    if !recorded {
-        logs::say(&out::paint(out::DIM, "`audit: off`: nothing is recorded"));
-    }
+    let url = greeting.url(address);
+    greeting.say(&app, &url);
     tokio::select! {
         () = stop.asked() => {}
         () = read_on(&app, again.as_mut()) => {}
@@ -162,6 +111,108 @@ pub(super) async fn serve(
     }
     logs::say("stopping: what is in flight is finished first");
     end(&app, tasks, &mut stop, std::future::ready(())).await
+}
+
+/// Has a gateway made, and what runs it; or says why not.
+async fn started(plan: Plan) -> Result<(App, Tasks), Ended> {
+    // Before anything else is made: instruments count where they find a provider when they are first used.
+    let telemetry = observed(&plan)?;
+    let tasks = match Lanes::start() {
+        Ok(lanes) => Tasks::over(lanes),
+        Err(error) => {
+            out::problem(&format!("the threads that serve do not start: {error}"));
+            return Err(Ended::Failed);
+        }
+    };
+    match App::observed(plan, Some(telemetry), tasks.child()).await {
+        Ok(app) => Ok((app, tasks)),
+        Err(error) => {
+            out::problem(&error.to_string());
+            Err(Ended::Failed)
+        }
+    }
+}
+
+/// That fewer files may be open here than the configured bounds need.
+struct Fewer {
+    /// How many may be.
+    files: u64,
+    /// The connections that were asked for.
+    asked: usize,
+}
+
+/// Makes the bounds on connections fit into what may be open here; says where that makes them fewer.
+fn fit(plan: &mut Plan) -> Option<Fewer> {
+    let (bounds, files) =
+        descriptors::fitted(plan.listen.bounds, !plan.listen.trusted_proxies.is_empty());
+    let asked = std::mem::replace(&mut plan.listen.bounds, bounds).connections;
+    files.map(|files| Fewer { files, asked })
+}
+
+/// What is said once the endpoint takes connections.
+struct Greeting {
+    scheme: &'static str,
+    endpoint: String,
+    /// Who is let in, where that is worth a word.
+    who: Option<&'static str>,
+    authorities: usize,
+    bounds: ServerBounds,
+    fewer: Option<Fewer>,
+    is_recorded: bool,
+    /// Whether standard output is for records alone.
+    records_on_stdout: bool,
+}
+
+impl Greeting {
+    fn of(plan: &Plan, fewer: Option<Fewer>) -> Self {
+        let sinks = plan.audit.as_ref().map(|audit| &audit.sinks);
+        Self {
+            scheme: if plan.listen.tls.is_some() {
+                "https"
+            } else {
+                "http"
+            },
+            endpoint: plan.endpoint.clone(),
+            who: admitted(plan),
+            authorities: plan.auth.as_ref().map_or(0, AuthSpec::authorities),
+            bounds: plan.listen.bounds,
+            fewer,
+            is_recorded: plan.audit.is_some(),
+            records_on_stdout: sinks.is_some_and(|sinks| sinks.lines == Some(Stream::Stdout)),
+        }
+    }
+
+    fn url(&self, address: SocketAddr) -> String {
+        format!("{}://{address}{}", self.scheme, self.endpoint)
+    }
+
+    fn say(&self, app: &App, url: &str) {
+        let ready_at = format!("usher is ready at {}", out::paint(out::BOLD, url));
+        if self.records_on_stdout {
+            logs::say(&ready_at);
+        } else {
+            out::line(&ready_at);
+        }
+        if let Some(admin) = app.admin() {
+            logs::say(&operators(&admin, out::notes_to_terminal()));
+        }
+        if let Some(who) = self.who {
+            logs::say(&out::paint(out::DIM, who));
+        }
+        if let Some(note) = app.snapshot().policy().policy().pooled(self.authorities) {
+            logs::say(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
+        }
+        if let Some(Fewer { files, asked }) = self.fewer {
+            let (note, most) = (out::paint(out::YELLOW, "note"), self.bounds.connections);
+            let of_one = self.bounds.connections_per_peer;
+            logs::say(&format!(
+                "{note}: {files} files may be open here (`ulimit -Hn`), so that at most {most} connections are taken at once, not {asked}, and {of_one} of one address"
+            ));
+        }
+        if !self.is_recorded {
+            logs::say(&out::paint(out::DIM, "`audit: off`: nothing is recorded"));
+        }
+    }
 }
 
 /// Ends it, once this is done: in an orderly way, or where a second signal comes, at once. Then too, whatever was begun has its
