@@ -104,6 +104,8 @@ pub(super) struct Scripted {
     owners: OnceLock<Arc<dyn Owners>>,
     /// Streams of its own, the last one last; cancelled when they are cut.
     own: Mutex<Vec<CancellationToken>>,
+    /// Sessions without a stream of their own, and how one is refused.
+    shut: Mutex<Vec<(&'static str, UpstreamError)>>,
     /// Live answers by request id; those that ended are closed.
     live: Mutex<Vec<(String, mpsc::Sender<String>)>>,
     news: Arc<Notify>,
@@ -127,6 +129,7 @@ impl Scripted {
             open: Mutex::default(),
             owners: OnceLock::new(),
             own: Mutex::default(),
+            shut: Mutex::default(),
             live: Mutex::default(),
             news: Arc::new(Notify::new()),
             dead: CancellationToken::new(),
@@ -211,6 +214,12 @@ impl Scripted {
     /// How often its own stream was opened.
     pub(super) fn opened(&self) -> usize {
         self.own.lock().unwrap().len()
+    }
+
+    /// From now on the streams of these sessions are refused so.
+    pub(super) fn shut(&self, sessions: &[&'static str], error: &UpstreamError) {
+        let shut = sessions.iter().map(|session| (*session, error.clone()));
+        self.shut.lock().unwrap().extend(shut);
     }
 
     /// Ends the stream of its own that was opened last.
@@ -416,7 +425,16 @@ impl Transport for Scripted {
         })
     }
 
-    fn unsolicited(&self, _: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
+    fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
+        let session = headers.get("mcp-session-id");
+        let shut = self.shut.lock().unwrap();
+        if let Some((_, error)) = shut
+            .iter()
+            .find(|(id, _)| session.is_some_and(|it| it == id))
+        {
+            return std::future::ready(Err(error.clone())).boxed();
+        }
+        drop(shut);
         let (unasked, said) = (Arc::clone(&self.unasked), Arc::clone(&self.said));
         let dead = self.dead.clone();
         let cut = CancellationToken::new();

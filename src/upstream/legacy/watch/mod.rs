@@ -95,7 +95,7 @@ async fn hear(session: &Session, opened: impl Fn()) {
     if !wire.streamable {
         return pending().await;
     }
-    let mut pause = Pause::default();
+    let (mut pause, mut heard) = (Pause::default(), false);
     loop {
         let began = Instant::now();
         let opening = async {
@@ -104,6 +104,7 @@ async fn hear(session: &Session, opened: impl Fn()) {
         };
         match opening.await {
             Ok(mut frames) => {
+                heard = true;
                 opened();
                 while let Some(Ok(frame)) = frames.next().await {
                     match frame {
@@ -113,9 +114,7 @@ async fn hear(session: &Session, opened: impl Fn()) {
                     }
                 }
             }
-            Err(UpstreamError::Refused(error))
-                if error.code == codes::SESSION_NOT_FOUND && session.is_named() =>
-            {
+            Err(error) if session.is_named() && says_gone(&error, heard) => {
                 session.gone.cancel();
                 return pending().await;
             }
@@ -128,6 +127,16 @@ async fn hear(session: &Session, opened: impl Fn()) {
             }
         }
         sleep(pause.after(began.elapsed())).await;
+    }
+}
+
+/// Whether the refusal of a session's stream says that there is no such session any more: 404 (PROTOCOL B4), and the 400 that some
+/// servers give instead. One that gives that for a stream that it `heard` of never before may do so for every stream, and each
+/// new session would be given up at once.
+fn says_gone(error: &UpstreamError, heard: bool) -> bool {
+    match error {
+        UpstreamError::Refused(error) => error.code == codes::SESSION_NOT_FOUND,
+        error => heard && error.status() == Some(400),
     }
 }
 

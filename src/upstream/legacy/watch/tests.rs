@@ -286,6 +286,42 @@ async fn a_session_that_was_forgotten_is_followed_by_one_with_the_same_subscript
     assert_eq!(next(&mut first).await, exactly(0));
 }
 
+fn no_stream(status: u16) -> UpstreamError {
+    match status {
+        404 => UpstreamError::Refused(crate::jsonrpc::RpcError::new(codes::SESSION_NOT_FOUND, "")),
+        status => UpstreamError::away("", http::StatusCode::from_u16(status).unwrap()),
+    }
+}
+
+/// PROTOCOL B4, and servers that say 400 instead.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_refused_for_its_session_is_followed_by_another_session() {
+    for status in [404, 400] {
+        let rig = watching(BOTH, true, |_| result("{}")).await;
+        let (mut listener, _) = rig.listener(&["a:1"]).await;
+        rig.transport.shut(&["s0"], &no_stream(status));
+        rig.transport.cut();
+        rig.transport.until_count(SUBSCRIBE, 2).await;
+        let again = rig.transport.sent_of(SUBSCRIBE).remove(1);
+        assert_eq!(again.header("mcp-session-id"), Some("s1"), "{status}");
+        assert_eq!(next(&mut listener).await, exactly(0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_every_stream_keeps_its_session() {
+    for status in [400, 503] {
+        let rig = watching(BOTH, true, |_| result("{}")).await;
+        rig.transport.shut(&["s1"], &no_stream(status));
+        rig.transport.shut(&["s0"], &no_stream(404));
+        rig.transport.cut();
+        sleep(Duration::from_secs(600)).await;
+        assert_eq!(rig.asked("initialize").len(), 2, "{status}");
+        let (_listener, in_force) = rig.listener(&["a:1"]).await;
+        assert_eq!(in_force, [true]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn any_session_may_say_that_a_list_changed_and_only_the_gateways_own_that_a_resource_did() {
     let rig = watching(BOTH, true, |sent| match sent.method.as_str() {

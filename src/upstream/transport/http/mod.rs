@@ -229,16 +229,11 @@ impl Http {
             }
             // Not offered: then nothing comes, for as long as the transport lives.
             (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(stream::pending().boxed()),
-            // On a session this says that there is none (PROTOCOL B4); some servers say 400 for it.
-            (_, status)
-                if status == StatusCode::NOT_FOUND
-                    || status == StatusCode::BAD_REQUEST && shows.session =>
-            {
-                Err(UpstreamError::Refused(RpcError::new(
-                    codes::SESSION_NOT_FOUND,
-                    format!("GET: HTTP {status}"),
-                )))
-            }
+            // On a session this says that there is none (PROTOCOL B4).
+            (_, StatusCode::NOT_FOUND) => Err(UpstreamError::Refused(RpcError::new(
+                codes::SESSION_NOT_FOUND,
+                "GET: HTTP 404",
+            ))),
             (_, status) if status.is_success() => Err(UpstreamError::Protocol(
                 "a GET answered with something else than events".into(),
             )),
