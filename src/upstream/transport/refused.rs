@@ -2,9 +2,10 @@
 //! This is the one place where they are refused, whatever comes with them.
 //!
 //! Guarantees: of such an answer nothing is acted on but its status and, of a 403, whether it names scopes that the token
-//! lacks: no frame of it is looked at. Where a redirect leads, and the words of a challenge, are told to operators alone, without
-//! what may be a secret in them. Deliberately absent: what other statuses mean, which the peers know; of those that say
-//! that the request came at a bad time, when the next one would not is read here.
+//! lacks: no frame of it is looked at. (A 401 that is not about a credential does not come here: `http::forgotten`.) Where a
+//! redirect leads, and the words of a challenge, are told to operators alone, without what may be a secret in them. Deliberately
+//! absent: what other statuses mean, which the peers know; of those that say that the request came at a bad time, when the next
+//! one would not is read here.
 
 use std::time::{Duration, SystemTime};
 

@@ -2,12 +2,14 @@
 //!
 //! Guarantees: what is sent is the peer's headers and the configured ones, nothing of a client's (SECURITY EGR-1,
 //! EGR-2); of an answer only the status, the session id, the frames and when to come again are looked at (EGR-7), and of one
-//! that is refused nothing at all (`refused`); compression is neither asked for nor taken. Deliberately absent: what a status
+//! that is refused nothing at all (`refused`), but for the words by which some say that they do not know a session
+//! (`forgotten`); compression is neither asked for nor taken. Deliberately absent: what a status
 //! means to a session or an era.
 
 mod apart;
 #[cfg(test)]
 mod arrays;
+mod forgotten;
 pub(super) mod resume;
 #[cfg(test)]
 mod tests;
@@ -21,7 +23,7 @@ use futures_util::{
 };
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, WWW_AUTHENTICATE},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST},
 };
 use http_body_util::Full;
 use secrecy::ExposeSecret;
@@ -169,10 +171,18 @@ impl Http {
             Arrays::Legal
         };
         let kept = out.resumes.then(|| resume::kept(&headers, out.credential));
-        let shows = Shows::of(&headers);
+        let is_named = forgotten::is_named(&headers);
         let request = assemble(Method::POST, &self.reach.url, headers, out.frame);
-        let response = self.reach.carry(request, usage).await?;
-        let (head, kind, body) = inspect(shows.understood(response))?;
+        let mut response = self.reach.carry(request, usage).await?;
+        if response.status() == StatusCode::UNAUTHORIZED
+            && Box::pin(forgotten::names_none(is_named, &mut response)).await
+        {
+            return Ok(Answer::Status(Head {
+                status: StatusCode::NOT_FOUND,
+                ..Head::default()
+            }));
+        }
+        let (head, kind, body) = inspect(response)?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             self.drain.take(body);
             return Ok(Answer::Accepted(head));
@@ -218,10 +228,13 @@ impl Http {
     }
 
     async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
-        let shows = Shows::of(&headers);
+        let is_named = forgotten::is_named(&headers);
         let request = self.reach.get(headers);
-        let response = self.reach.carry(request, Use::Dedicated).await?;
-        let (head, kind, body) = inspect(shows.understood(response))?;
+        let mut response = self.reach.carry(request, Use::Dedicated).await?;
+        if forgotten::names_none(is_named, &mut response).await {
+            return Err(no_session(StatusCode::UNAUTHORIZED));
+        }
+        let (head, kind, body) = inspect(response)?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
                 let bounds = &self.bounds;
@@ -230,10 +243,7 @@ impl Http {
             // Not offered: then nothing comes, for as long as the transport lives.
             (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(stream::pending().boxed()),
             // On a session this says that there is none (PROTOCOL B4).
-            (_, StatusCode::NOT_FOUND) => Err(UpstreamError::Refused(RpcError::new(
-                codes::SESSION_NOT_FOUND,
-                "GET: HTTP 404",
-            ))),
+            (_, status @ StatusCode::NOT_FOUND) => Err(no_session(status)),
             (_, status) if status.is_success() => Err(UpstreamError::Protocol(
                 "a GET answered with something else than events".into(),
             )),
@@ -286,6 +296,12 @@ impl Drop for Http {
     fn drop(&mut self) {
         self.tasks.stop();
     }
+}
+
+/// What it means that a GET on a session is answered so.
+fn no_session(status: StatusCode) -> UpstreamError {
+    let said = format!("GET: HTTP {}", status.as_u16());
+    UpstreamError::Refused(RpcError::new(codes::SESSION_NOT_FOUND, said))
 }
 
 /// The headers that every request has: `Host`, no compression, and what the configuration says.
@@ -341,36 +357,6 @@ fn shown(value: &HeaderValue) -> String {
     let text = String::from_utf8_lossy(value.as_bytes());
     let begins = text.chars().take(SHOWN);
     begins.flat_map(char::escape_debug).collect()
-}
-
-/// What a request shows of where it belongs and who sends it, for the status of its answer to be understood.
-#[derive(Debug, Clone, Copy)]
-struct Shows {
-    /// It names a session.
-    session: bool,
-    /// It shows a credential.
-    credential: bool,
-}
-
-impl Shows {
-    fn of(headers: &HeaderMap) -> Self {
-        Self {
-            session: headers.contains_key(&mirror::header::SESSION_ID),
-            credential: headers.contains_key(http::header::AUTHORIZATION),
-        }
-    }
-
-    /// The answer, with the status that it means. Servers made with an older `rmcp` say 401 of a session that they do not know,
-    /// without the challenge that comes with every real 401 (RFC 9110 15.5.2). Where no credential was shown that could have been
-    /// refused it is read as the 404 of PROTOCOL B4; taken for what it says, the session would never be opened anew.
-    fn understood<B>(self, mut response: Response<B>) -> Response<B> {
-        let unchallenged = response.status() == StatusCode::UNAUTHORIZED
-            && !response.headers().contains_key(WWW_AUTHENTICATE);
-        if unchallenged && self.session && !self.credential {
-            *response.status_mut() = StatusCode::NOT_FOUND;
-        }
-        response
-    }
 }
 
 /// Refuses what no upstream may answer, and keeps the few facts that are used.
