@@ -467,3 +467,41 @@ async fn attend(line: Arc<Line>, mut frames: Frames) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+    use crate::upstream::Reached;
+
+    #[test]
+    fn a_handshake_that_comes_at_a_bad_time_is_told_by_its_status_whatever_message_comes_with_it() {
+        let told = |status: u16| {
+            let head = Head {
+                status: StatusCode::from_u16(status).unwrap(),
+                ..Head::default()
+            };
+            let error = RpcError::new(-32603, "Too many sessions");
+            UpstreamError::from(NotOpened::Refused(head, error))
+        };
+        for (status, how) in [
+            (429, Reached::Busy),
+            (503, Reached::No),
+            (500, Reached::Yes),
+            (408, Reached::Yes),
+        ] {
+            let error = told(status);
+            let UpstreamError::Unavailable { reached, .. } = error else {
+                panic!("{status}: {error}")
+            };
+            assert_eq!((reached, error.status()), (how, Some(status)));
+        }
+        for status in [200, 400, 404] {
+            assert!(
+                matches!(told(status), UpstreamError::Refused(_)),
+                "{status}"
+            );
+        }
+    }
+}
