@@ -46,6 +46,7 @@ pub(crate) use lifetime::seconds;
 pub(crate) use metadata::texts;
 pub use metadata::{Metadata, MetadataError};
 pub use roots::{TlsSpec, client, roots};
+pub(crate) use wire::first_of;
 
 /// Fetches. Clones share everything.
 #[derive(Clone)]
@@ -293,7 +294,10 @@ impl Fetcher {
 }
 
 /// The addresses that the system knows of a host.
-fn look_up(host: String, port: u16) -> BoxFuture<'static, std::io::Result<Vec<SocketAddr>>> {
+pub(crate) fn look_up(
+    host: String,
+    port: u16,
+) -> BoxFuture<'static, std::io::Result<Vec<SocketAddr>>> {
     Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
 }
 

@@ -39,24 +39,38 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 /// How long an address is tried alone before the next is tried beside it (RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// Connects to the first of these that answers. One that says nothing, as where a family of addresses leads nowhere, keeps
-/// the others waiting for a moment only.
+/// Connects to the first of these that answers.
 pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, FetchError> {
+    first_of(addresses, TcpStream::connect)
+        .await
+        .map_err(|cause| match cause {
+            Some(cause) => FetchError::unavailable(cause),
+            None => FetchError::unavailable("no address"),
+        })
+}
+
+/// The first connection to one of these addresses that comes about by `connect`. One that says nothing, as where a family of
+/// addresses leads nowhere, keeps the others waiting for a moment only.
+///
+/// # Errors
+/// What the first that failed failed with, once all have; `None` where there is no address.
+pub(crate) async fn first_of<T, E, F: Future<Output = Result<T, E>>>(
+    addresses: &[SocketAddr],
+    connect: impl Fn(SocketAddr) -> F,
+) -> Result<T, Option<E>> {
     let mut left = by_turns(addresses).into_iter().peekable();
     let mut tried = FuturesUnordered::new();
     let mut failed = None;
     loop {
         match left.next() {
-            Some(address) => tried.push(TcpStream::connect(address)),
-            None if tried.is_empty() => {
-                return Err(failed.unwrap_or_else(|| FetchError::unavailable("no address")));
-            }
+            Some(address) => tried.push(connect(address)),
+            None if tried.is_empty() => return Err(failed),
             None => {}
         }
         tokio::select! {
             Some(outcome) = tried.next() => match outcome {
                 Ok(stream) => return Ok(stream),
-                Err(cause) => failed = failed.or_else(|| Some(FetchError::unavailable(cause))),
+                Err(cause) => failed = failed.or(Some(cause)),
             },
             () = sleep(HEAD_START), if left.peek().is_some() => {}
         }

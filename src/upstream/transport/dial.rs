@@ -1,15 +1,28 @@
 //! Opening connections to one HTTP upstream: name lookup, TCP, TLS.
 //!
 //! Guarantees: names are checked against the configured roots (SECURITY EGR-9); a connection, its TLS handshake
-//! included, is made within the connect deadline. Proxies and environment variables are unknown here.
+//! included, is made within the connect deadline; of several addresses one that says nothing keeps nobody from the others.
+//! Deliberately absent: proxies and environment variables.
 
-use std::{error::Error as StdError, future::poll_fn, io, time::Duration};
+use std::{
+    error::Error as StdError,
+    future::{Ready, poll_fn, ready},
+    io, iter,
+    net::SocketAddr,
+    task::{Context, Poll},
+    time::Duration,
+};
 
+use futures_util::future::BoxFuture;
 use http::{Uri, uri::Scheme};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::{
+    client::legacy::connect::{HttpConnector, dns::Name},
+    rt::TokioIo,
+};
 use rustls::{AlertDescription, ClientConfig, RootCertStore};
-use tower::{BoxError, Service};
+use tokio::net::TcpStream;
+use tower::{BoxError, Service, ServiceExt as _};
 
 use crate::{
     fetch,
@@ -21,13 +34,13 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Dial {
     origin: Uri,
-    any: HttpsConnector<HttpConnector>,
-    single: HttpsConnector<HttpConnector>,
+    any: HttpsConnector<Tcp>,
+    single: HttpsConnector<Tcp>,
     limit: Duration,
 }
 
 /// An open connection.
-pub(super) type Dialled = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
+pub(super) type Dialled = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 impl Dial {
     /// Prepares connections to `url`'s origin.
@@ -37,10 +50,9 @@ impl Dial {
     pub(super) fn new(url: &Uri, tls: &TlsSpec, limit: Duration) -> Result<Self, UpstreamError> {
         // Plain HTTP never looks at the roots, so they need not be read for it.
         let config = client_config(tls, url.scheme() == Some(&Scheme::HTTPS))?;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(Duration::from_secs(60)));
+        let tcp = Tcp {
+            look_up: fetch::look_up,
+        };
         let mut single = config.clone();
         // Said, and not left to be guessed: a peer that does not speak it says so before anything is sent.
         single.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -50,7 +62,7 @@ impl Dial {
             .enable_all_versions();
         Ok(Self {
             origin: url.clone(),
-            any: any.wrap_connector(tcp.clone()),
+            any: any.wrap_connector(tcp),
             single: HttpsConnector::from((tcp, single)),
             limit,
         })
@@ -72,7 +84,7 @@ impl Dial {
         self.in_time(opening).await
     }
 
-    async fn open(&self, connector: &HttpsConnector<HttpConnector>) -> Result<Dialled, BoxError> {
+    async fn open(&self, connector: &HttpsConnector<Tcp>) -> Result<Dialled, BoxError> {
         let mut connector = connector.clone();
         poll_fn(|cx| connector.poll_ready(cx)).await?;
         connector.call(self.origin.clone()).await
@@ -87,6 +99,69 @@ impl Dial {
             Ok(Err(error)) => Err(UpstreamError::unconnected(words(&*error))),
             Err(_elapsed) => Err(UpstreamError::Timeout(Deadline::Connect)),
         }
+    }
+}
+
+/// Connects to a name without TLS: to whichever of its addresses answers first.
+#[derive(Debug, Clone, Copy)]
+struct Tcp {
+    /// Finds the addresses of a host and port.
+    look_up: fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>,
+}
+
+impl Service<Uri> for Tcp {
+    type Response = TokioIo<TcpStream>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let look_up = self.look_up;
+        Box::pin(async move {
+            let is_https = to.scheme() == Some(&Scheme::HTTPS);
+            let port = to.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+            let host = to.host().unwrap_or_default();
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let found = look_up(host.to_owned(), port)
+                .await
+                .map_err(|error| format!("no address of `{host}`: {error}"))?;
+            let connect = |address| to_one(address).oneshot(to.clone());
+            let connected = fetch::first_of(&found, connect).await;
+            connected.map_err(|failed| match failed {
+                Some(error) => error.into(),
+                None => format!("no address of `{host}`").into(),
+            })
+        })
+    }
+}
+
+/// Connects to this one address, whatever name it is asked for.
+fn to_one(address: SocketAddr) -> HttpConnector<One> {
+    let mut tcp = HttpConnector::new_with_resolver(One(address));
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(Duration::from_secs(60)));
+    tcp
+}
+
+/// An address that was found already.
+#[derive(Debug, Clone, Copy)]
+struct One(SocketAddr);
+
+impl Service<Name> for One {
+    type Response = iter::Once<SocketAddr>;
+    type Error = io::Error;
+    type Future = Ready<io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Name) -> Self::Future {
+        ready(Ok(iter::once(self.0)))
     }
 }
 
@@ -135,7 +210,7 @@ fn words(error: &(dyn StdError + 'static)) -> String {
 fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |&error| StdError::source(error))
+    iter::successors(Some(error), |&error| StdError::source(error))
 }
 
 fn client_config(tls: &TlsSpec, wanted: bool) -> Result<ClientConfig, UpstreamError> {
@@ -154,12 +229,68 @@ fn roots(tls: &TlsSpec, wanted: bool) -> Result<RootCertStore, UpstreamError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
+    use tokio::{
+        net::{TcpListener, TcpSocket},
+        time::timeout,
+    };
+
     use super::*;
     use crate::upstream::Reached;
 
+    /// To addresses of which the first two say nothing.
+    #[tokio::test]
+    async fn an_address_that_says_nothing_keeps_nobody_from_the_next() {
+        static FOUND: OnceLock<Vec<SocketAddr>> = OnceLock::new();
+        let silent = TcpSocket::new_v4().unwrap();
+        silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let silent = silent.listen(1).unwrap();
+        let nowhere = silent.local_addr().unwrap();
+        // Nobody takes what waits there, and once that is all it holds it says nothing any more.
+        let mut waiting = Vec::new();
+        let brief = Duration::from_millis(500);
+        while let Ok(stream) = timeout(brief, TcpStream::connect(nowhere)).await {
+            waiting.push(stream.unwrap());
+            assert!(waiting.len() < 64, "it goes on answering");
+        }
+        let there = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = there.local_addr().unwrap();
+        FOUND.set(vec![nowhere, nowhere, address]).unwrap();
+        let mut tcp = Tcp {
+            look_up: |host, port| {
+                assert_eq!((&*host, port), ("many.example", 443));
+                Box::pin(ready(Ok(FOUND.get().unwrap().clone())))
+            },
+        };
+        // Where it says no port, that of an address is left as it is.
+        let url = Uri::from_static("https://many.example/mcp");
+        let dialled = timeout(Duration::from_secs(5), tcp.call(url)).await;
+        let stream = dialled.expect("in time").unwrap().into_inner();
+        assert_eq!(stream.peer_addr().unwrap(), address);
+        assert!(stream.nodelay().unwrap());
+    }
+
+    #[tokio::test]
+    async fn addresses_are_read_off_where_they_are_spelled_out() {
+        for (literal, bind) in [("127.0.0.1", "127.0.0.1:0"), ("[::1]", "[::1]:0")] {
+            // Not every machine has the newer family.
+            let Ok(there) = TcpListener::bind(bind).await else {
+                continue;
+            };
+            let address = there.local_addr().unwrap();
+            let url: Uri = format!("http://{literal}:{}/", address.port())
+                .parse()
+                .unwrap();
+            let limit = Duration::from_secs(5);
+            let dial = Dial::new(&url, &TlsSpec::default(), limit).unwrap();
+            assert!(dial.any().await.is_ok(), "{literal}");
+        }
+    }
+
     #[tokio::test]
     async fn where_nobody_listens_nothing_was_sent() {
-        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = taken.local_addr().unwrap();
         drop(taken);
         let url: Uri = format!("http://{address}/mcp").parse().unwrap();
