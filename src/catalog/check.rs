@@ -190,11 +190,17 @@ impl Checker<'_> {
         if key.len() > limit {
             return Err(Reason::KeyTooLong(limit));
         }
-        offence.map_or(Ok(key), |offence| Err(offence.into()))
+        match offence {
+            Some(offence) => Err(offence.into()),
+            None if self.kind == ListKind::Resources && !spelling::is_uri(&key) => {
+                Err(Reason::NotAUri)
+            }
+            None => Ok(key),
+        }
     }
 
     /// The members that strict clients check: one bad definition must not cost them the whole merged list. `null` in an
-    /// optional member passes, since it is left out of what is shown.
+    /// optional member passes, since it is left out of what is shown; so does what is wrong with a hint about a resource.
     fn types(&self, root: Node<'_>) -> Result<(), Reason> {
         for (member, kind) in [
             ("description", Kind::String),
@@ -248,11 +254,6 @@ impl Checker<'_> {
                     return Err(Reason::Missing("name"));
                 }
                 optional(root, "mimeType", Kind::String)?;
-                optional(root, "size", Kind::Number)?;
-                if root.member("size").is_some_and(|size| !is_whole(size)) {
-                    return Err(Reason::WrongType("size"));
-                }
-                root.member("annotations").map_or(Ok(()), annotated)?;
             }
         }
         Ok(())
@@ -308,34 +309,6 @@ fn visible(tool: Node<'_>, whom: &str) -> bool {
             .elements()
             .any(|one| one.as_str().as_deref() == Some(whom))
     })
-}
-
-/// Whether a number of bytes is a whole one, or left out.
-fn is_whole(size: Node<'_>) -> bool {
-    size.kind() == Kind::Null || size.raw().parse::<i64>().is_ok()
-}
-
-/// What annotations say of content: for whom it is, how much it matters, from 0 to 1, and when it changed.
-fn annotated(annotations: Node<'_>) -> Result<(), Reason> {
-    optional(annotations, "audience", Kind::Array)?;
-    optional(annotations, "priority", Kind::Number)?;
-    optional(annotations, "lastModified", Kind::String)?;
-    let roles = annotations.member("audience").into_iter();
-    let is_role = |role: Node<'_>| matches!(role.as_str().as_deref(), Some("user" | "assistant"));
-    if !roles.flat_map(Node::elements).all(is_role) {
-        return Err(Reason::WrongType("audience"));
-    }
-    let priority = annotations
-        .member("priority")
-        .filter(|priority| priority.kind() == Kind::Number);
-    let within = |priority: Node<'_>| {
-        let share = priority.raw().parse::<f64>();
-        share.is_ok_and(|share| (0.0..=1.0).contains(&share))
-    };
-    if !priority.is_none_or(within) {
-        return Err(Reason::WrongType("priority"));
-    }
-    Ok(())
 }
 
 fn optional(object: Node<'_>, member: &'static str, kind: Kind) -> Result<(), Reason> {

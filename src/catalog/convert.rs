@@ -126,6 +126,21 @@ impl Dress<'_> {
         if self.tool() && self.shape.output != Output::Any {
             self.properties(root, &mut edits);
         }
+        if matches!(self.kind, ListKind::Resources | ListKind::Templates)
+            && let Some(hints) = root
+                .member("annotations")
+                .filter(|hints| hints.kind() == Kind::Object)
+            && hints.members().any(|hint| !is_hint(&hint.key, hint.value))
+        {
+            let fate = |key: &str, value: Node<'_>| {
+                if is_hint(key, value) {
+                    Fate::Keep
+                } else {
+                    Fate::Remove
+                }
+            };
+            edits.members(hints, fate, &[]);
+        }
         if let Some(text) = &item.describe
             && root.member("description").is_none()
         {
@@ -193,6 +208,12 @@ impl Dress<'_> {
                 Fate::Remove
             }
             "icons" => icons(value),
+            "size"
+                if matches!(self.kind, ListKind::Resources | ListKind::Templates)
+                    && value.as_i64().is_none_or(i64::is_negative) =>
+            {
+                Fate::Remove
+            }
             "outputSchema" if self.tool() && !self.shape.takes_output(value) => Fate::Remove,
             "execution" if self.tool() && !(self.shape.execution && self.executes) => Fate::Remove,
             _ => Fate::Keep,
@@ -236,6 +257,37 @@ impl Dress<'_> {
         let outward = self.namespace.outward_uri(&uri)?;
         Some(Json::string(&outward))
     }
+}
+
+/// Whether a member of a resource's `annotations` may be one; what is not known may be anything. Strict clients refuse a whole list
+/// for one that may not, and no client can use it.
+fn is_hint(key: &str, value: Node<'_>) -> bool {
+    match key {
+        "audience" => is_array_of(value, |role| matches!(role, "user" | "assistant")),
+        "priority" => {
+            let number = (value.kind() == Kind::Number).then(|| value.raw().parse::<f64>());
+            number.is_some_and(|number| number.is_ok_and(|it| (0.0..=1.0).contains(&it)))
+        }
+        "lastModified" => value.as_str().is_some_and(|time| is_time(&time)),
+        _ => true,
+    }
+}
+
+/// Whether this is a date and a time of day with its offset, in the one spelling that all clients read (RFC 3339).
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let at = |index: usize| bytes.get(index).copied();
+    let before_end = |back: usize| bytes.len().checked_sub(back).and_then(at);
+    let has_offset = before_end(3) == Some(b':') && matches!(before_end(6), Some(b'+' | b'-'));
+    (at(10), at(13), at(16)) == (Some(b'T'), Some(b':'), Some(b':'))
+        && (has_offset || before_end(1) == Some(b'Z'))
+        && !text.contains(',')
+        && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+fn is_array_of(value: Node<'_>, fits: impl Fn(&str) -> bool) -> bool {
+    let mut all = value.elements();
+    value.kind() == Kind::Array && all.all(|one| one.as_str().is_some_and(|text| fits(&text)))
 }
 
 fn carries_its_bytes(icon: Node<'_>) -> bool {

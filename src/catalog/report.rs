@@ -43,6 +43,11 @@ pub enum Reason {
     /// A name or URI that could fool.
     #[error("{0}")]
     Spelling(#[from] Offence),
+    /// A URI that is none; strict clients would refuse the whole list.
+    #[error(
+        "has a `uri` that is not a URI: it has no scheme, or behind `//` no host or a port that is not a number"
+    )]
+    NotAUri,
     /// A definition larger than the bound, in bytes.
     #[error("is larger than {0} bytes")]
     TooLarge(usize),
@@ -128,6 +133,7 @@ impl Reason {
             | Self::NotAnObject
             | Self::Missing(_)
             | Self::WrongType(_)
+            | Self::NotAUri
             | Self::KeyTooLong(_)
             | Self::Spelling(_)
             | Self::Doubt(_)
@@ -154,7 +160,9 @@ impl Reason {
     /// The word for it in findings.
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::NotAnObject | Self::Missing(_) | Self::WrongType(_) => "malformed",
+            Self::NotAnObject | Self::Missing(_) | Self::WrongType(_) | Self::NotAUri => {
+                "malformed"
+            }
             Self::KeyTooLong(_)
             | Self::TooLarge(_)
             | Self::DescriptionTooLong(_)

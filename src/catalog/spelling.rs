@@ -1,6 +1,6 @@
 //! Which names a person or a model could be fooled by (SECURITY CAT-1).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, net::Ipv6Addr};
 
 use unicode_normalization::{UnicodeNormalization, is_nfkc};
 use unicode_security::skeleton;
@@ -89,6 +89,42 @@ pub fn is_twisted(uri: &str) -> bool {
     path.chars().any(char::is_control)
         || rest.chars().any(|c| c.is_control() && !is_text(c))
         || path.split(['/', '\\', ':']).any(is_dots)
+}
+
+/// Whether this is a URI with a scheme, and with a host and port that can be ones where it has such: what strict clients take for a
+/// URL (<https://url.spec.whatwg.org>, without what that says of single schemes).
+pub(super) fn is_uri(uri: &str) -> bool {
+    let Some((scheme, rest)) = uri.split_once(':') else {
+        return false;
+    };
+    let begins = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    if !begins || !scheme.chars().all(goes_on) {
+        return false;
+    }
+    let Some(rest) = rest.strip_prefix("//") else {
+        return true;
+    };
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let (is_host, port) = if let Some(literal) = host.strip_prefix('[') {
+        let Some((address, behind)) = literal.split_once(']') else {
+            return false;
+        };
+        let is_host = address.parse::<Ipv6Addr>().is_ok();
+        match behind.strip_prefix(':') {
+            Some(port) => (is_host, port),
+            None => (is_host && behind.is_empty(), ""),
+        }
+    } else {
+        let (host, port) = host.split_once(':').unwrap_or((host, ""));
+        let forbidden = |c: char| matches!(c, ' ' | '<' | '>' | '[' | ']' | '^' | '|');
+        // What has a port or a user has a host.
+        let is_missing = host.is_empty() && !authority.is_empty();
+        (!is_missing && !host.contains(forbidden), port)
+    };
+    let is_digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    is_host && is_digits && (port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 /// What stands for itself where bytes are percent-encoded; `None` where that is not UTF-8, or a percent sign encodes nothing.
@@ -189,6 +225,55 @@ mod tests {
         ];
         for (name, want) in cases {
             assert_eq!(of_name(name), want, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_strict_clients_take_for_a_url_is_told_from_what_they_do_not() {
+        for uri in [
+            "note://1",
+            "note:1",
+            "wh+git.v-1://repo@host:22/x:y",
+            "db://table?x=a:b",
+            "db://table#a:b",
+            "x://h:/y",
+            "x://h:65535",
+            "x:///a b",
+            "x://",
+            "x:",
+            "http://[::1]:80/x",
+            "http://[::1]/x",
+            "file:///C:/Users/ana/a~1",
+            "C:\\Users\\ana",
+            "x://字/é",
+            "x://u:p@h:1/",
+        ] {
+            assert!(is_uri(uri), "{uri}");
+        }
+        for not in [
+            "readme",
+            "/a/b",
+            "",
+            " ",
+            "://x",
+            "1x://y",
+            "é://y",
+            "my note://y",
+            "a/b:c",
+            "db://table:users",
+            "db://table:users:1",
+            "git://repo@v1:x",
+            "x://h:65536",
+            "x://h:-1",
+            "x://h:1 /",
+            "x://:1/",
+            "x://u@/y",
+            "x://my table/y",
+            "http://[::1",
+            "http://[::1]80",
+            "http://[x]/",
+        ] {
+            assert!(!is_uri(not), "{not}");
         }
     }
 

@@ -226,17 +226,6 @@ fn cat_6_a_list_that_was_cut_short_says_so_and_may_not_be_kept() {
     assert_eq!(hints.ttl_millis, 0);
 }
 
-/// The one item of one list, as shown under prefix `wh`.
-fn shown(kind: ListKind, definition: &str, revision: Revision) -> String {
-    let catalog = build(
-        &rules(&[("a", "wh")]),
-        vec![("a", brings(kind, &[definition.into()]))],
-        None,
-    );
-    let page = first(&catalog, &Scope::All, kind, revision);
-    page[1..page.len() - 1].to_owned()
-}
-
 #[test]
 fn unknown_members_order_and_spellings_survive_byte_for_byte() {
     let definition = r#"{ "z" : 1.50e+3 , "name" : "q\u0031" , "inputSchema" : {"type":"object", "x":"\u00e9/\/"} , "_meta" : {"b":[ ] } }"#;
@@ -381,40 +370,6 @@ fn properties_that_may_be_anything_are_said_as_each_revision_has_it() {
             told.len() == input.len() + 1 || told == wanted,
             "{revision}: {told}"
         );
-    }
-}
-
-#[test]
-fn a_resource_that_strict_clients_do_not_take_is_left_out() {
-    let lists = |members: &str| {
-        let resource = format!(r#"{{"uri":"n://a","name":"a",{members}}}"#);
-        let catalog = build(
-            &rules(&[("a", "wh")]),
-            vec![("a", brings(ListKind::Resources, &[resource]))],
-            None,
-        );
-        let reasons = catalog.reports().iter().map(|report| report.reason.clone());
-        reasons.collect::<Vec<_>>()
-    };
-    for right in [
-        r#""size":0"#,
-        r#""size":null"#,
-        r#""annotations":{"audience":["user","assistant"],"priority":0.5,"lastModified":"2026-01-01T00:00:00Z"}"#,
-        r#""annotations":{"audience":[],"priority":1,"x":7}"#,
-        r#""annotations":null"#,
-    ] {
-        assert_eq!(lists(right), [], "{right}");
-    }
-    for (wrong, member) in [
-        (r#""size":1.5"#, "size"),
-        (r#""annotations":{"audience":["developer"]}"#, "audience"),
-        (r#""annotations":{"audience":"user"}"#, "audience"),
-        (r#""annotations":{"priority":5}"#, "priority"),
-        (r#""annotations":{"priority":-0.1}"#, "priority"),
-        (r#""annotations":{"priority":"1"}"#, "priority"),
-        (r#""annotations":{"lastModified":7}"#, "lastModified"),
-    ] {
-        assert_eq!(lists(wrong), [Reason::WrongType(member)], "{wrong}");
     }
 }
 

@@ -7,6 +7,7 @@ mod items;
 mod lists;
 mod names;
 mod routes;
+mod strict;
 mod unread;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -132,6 +133,17 @@ pub(super) fn first(
         .page(scope, kind, revision, &Position::start())
         .unwrap();
     String::from_utf8(page.items.to_vec()).unwrap()
+}
+
+/// The one item of one list, as shown under prefix `wh`.
+pub(super) fn shown(kind: ListKind, definition: &str, revision: Revision) -> String {
+    let catalog = build(
+        &rules(&[("a", "wh")]),
+        vec![("a", brings(kind, &[definition.into()]))],
+        None,
+    );
+    let page = first(&catalog, &Scope::All, kind, revision);
+    page[1..page.len() - 1].to_owned()
 }
 
 /// The names or URIs in an encoded page.
