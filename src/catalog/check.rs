@@ -8,7 +8,7 @@ use super::{
     report::Reason,
     rules::{CatalogRules, NamingRules},
     schema::SchemaCheck,
-    skills, spelling,
+    skills, spelling, strict,
     template::Template,
 };
 use crate::{
@@ -122,7 +122,7 @@ impl Checker<'_> {
         let headers = if self.kind == ListKind::Tools {
             let mut laid_out = |member| {
                 let schema = root.member(member)?;
-                (schema.kind() != Kind::Null).then(|| self.schemas.check(schema, bounds))
+                (schema.kind() == Kind::Object).then(|| self.schemas.check(schema, bounds))
             };
             let input = laid_out("inputSchema").transpose()?;
             let output = laid_out("outputSchema").transpose()?;
@@ -199,53 +199,26 @@ impl Checker<'_> {
         }
     }
 
-    /// The members that strict clients check: one bad definition must not cost them the whole merged list. `null` in an
-    /// optional member passes, since it is left out of what is shown; so does what is wrong with a hint about a resource.
+    /// The members that an item is nothing without, in the form that strict clients take: one bad definition must not cost them
+    /// the whole merged list. What is optional and of another form is left out of what is shown (`strict`).
     fn types(&self, root: Node<'_>) -> Result<(), Reason> {
-        for (member, kind) in [
-            ("description", Kind::String),
-            ("title", Kind::String),
-            ("annotations", Kind::Object),
-            ("icons", Kind::Array),
-            ("_meta", Kind::Object),
-        ] {
-            optional(root, member, kind)?;
-        }
         match self.kind {
             ListKind::Tools => {
                 let schema = root
                     .member("inputSchema")
                     .ok_or(Reason::Missing("inputSchema"))?;
-                if schema.member("type").and_then(Node::as_str).as_deref() != Some("object") {
+                let is_object =
+                    schema.member("type").and_then(Node::as_str).as_deref() == Some("object");
+                if !is_object || !strict::is_root(schema) {
                     return Err(Reason::WrongType("inputSchema"));
-                }
-                optional(root, "outputSchema", Kind::Object)?;
-                optional(root, "execution", Kind::Object)?;
-                if let Some(hints) = root.member("annotations") {
-                    optional(hints, "title", Kind::String)?;
-                    for hint in [
-                        "readOnlyHint",
-                        "destructiveHint",
-                        "idempotentHint",
-                        "openWorldHint",
-                    ] {
-                        optional(hints, hint, Kind::Bool)?;
-                    }
                 }
             }
             ListKind::Prompts => {
-                optional(root, "arguments", Kind::Array)?;
-                for argument in root
-                    .member("arguments")
-                    .into_iter()
-                    .flat_map(Node::elements)
-                {
-                    if argument.member("name").and_then(Node::as_str).is_none() {
-                        return Err(Reason::WrongType("arguments"));
-                    }
-                    optional(argument, "description", Kind::String)?;
-                    optional(argument, "title", Kind::String)?;
-                    optional(argument, "required", Kind::Bool)?;
+                let arguments = root.member("arguments").into_iter();
+                let has_name =
+                    |argument: Node<'_>| argument.member("name").and_then(Node::as_str).is_some();
+                if !arguments.flat_map(Node::elements).all(has_name) {
+                    return Err(Reason::WrongType("arguments"));
                 }
             }
             ListKind::Skills => skills::check(root)?,
@@ -253,7 +226,6 @@ impl Checker<'_> {
                 if root.member("name").and_then(Node::as_str).is_none() {
                     return Err(Reason::Missing("name"));
                 }
-                optional(root, "mimeType", Kind::String)?;
             }
         }
         Ok(())
@@ -309,13 +281,4 @@ fn visible(tool: Node<'_>, whom: &str) -> bool {
             .elements()
             .any(|one| one.as_str().as_deref() == Some(whom))
     })
-}
-
-fn optional(object: Node<'_>, member: &'static str, kind: Kind) -> Result<(), Reason> {
-    match object.member(member) {
-        Some(value) if value.kind() != kind && value.kind() != Kind::Null => {
-            Err(Reason::WrongType(member))
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,7 +1,7 @@
 //! Definitions as each revision knows them, and as they look from outside (PROTOCOL D6, E).
 //! They are the upstream's bytes with edits spliced in: members nobody knows survive byte for byte.
 
-use super::{check::Item, namespace::Namespace, skills};
+use super::{check::Item, namespace::Namespace, skills, strict};
 use crate::{
     json::{Edits, Fate, Json, Kind, Node},
     protocol::{
@@ -67,7 +67,8 @@ impl Shape {
             Output::None => false,
             Output::Any => true,
             Output::Object => {
-                schema.member("type").and_then(Node::as_str).as_deref() == Some("object")
+                let kind = schema.member("type").and_then(Node::as_str);
+                kind.as_deref() == Some("object") && strict::is_root(schema)
             }
         }
     }
@@ -104,42 +105,29 @@ impl Dress<'_> {
                 crate::protocol::meta::object_of(&[(STALE, Json::of(&true))]),
             ));
         }
-        if self.tool()
-            && self.shape.title_hint
-            && let Some(title) = title
+        let title = title.filter(|_| self.tool() && self.shape.title_hint);
+        let title = title.map(|title| item.raw.slice(title));
+        let shown = |member: &str, kind: Kind| root.member(member).filter(|it| it.kind() == kind);
+        match (shown("annotations", Kind::Object), title) {
+            (Some(hints), title) => strict::annotations(self.kind, hints, title, &mut edits),
+            (None, Some(title)) => more.push((
+                "annotations",
+                crate::protocol::meta::object_of(&[("title", title)]),
+            )),
+            (None, None) => {}
+        }
+        if let Some(execution) = shown("execution", Kind::Object)
+            && self.shows_execution()
         {
-            let title = item.raw.slice(title);
-            match root
-                .member("annotations")
-                .filter(|hints| hints.kind() == Kind::Object)
-            {
-                Some(hints) if hints.member("title").is_none() => {
-                    edits.members(hints, |_, _| Fate::Keep, &[("title", title)]);
-                }
-                Some(_) => {}
-                None => more.push((
-                    "annotations",
-                    crate::protocol::meta::object_of(&[("title", title)]),
-                )),
-            }
+            strict::execution(execution, &mut edits);
+        }
+        if let Some(arguments) = shown("arguments", Kind::Array)
+            && self.kind == ListKind::Prompts
+        {
+            strict::arguments(arguments, &mut edits);
         }
         if self.tool() && self.shape.output != Output::Any {
             self.properties(root, &mut edits);
-        }
-        if matches!(self.kind, ListKind::Resources | ListKind::Templates)
-            && let Some(hints) = root
-                .member("annotations")
-                .filter(|hints| hints.kind() == Kind::Object)
-            && hints.members().any(|hint| !is_hint(&hint.key, hint.value))
-        {
-            let fate = |key: &str, value: Node<'_>| {
-                if is_hint(key, value) {
-                    Fate::Keep
-                } else {
-                    Fate::Remove
-                }
-            };
-            edits.members(hints, fate, &[]);
         }
         if let Some(text) = &item.describe
             && root.member("description").is_none()
@@ -189,6 +177,10 @@ impl Dress<'_> {
         self.kind == ListKind::Tools
     }
 
+    fn shows_execution(self) -> bool {
+        self.tool() && self.shape.execution && self.executes
+    }
+
     /// What becomes of a member of the definition.
     fn fate(self, item: &Item, key: &str, value: Node<'_>) -> Fate {
         if key == self.kind.key() {
@@ -200,22 +192,10 @@ impl Dress<'_> {
         }
         match key {
             "description" if let Some(text) = &item.describe => Fate::Replace(text.clone()),
-            // Strict clients refuse `null` where a member is optional; leaving it out says the same.
-            "description" | "title" | "annotations" | "icons" | META | "outputSchema"
-            | "execution" | "arguments" | "mimeType" | "size"
-                if value.kind() == Kind::Null =>
-            {
-                Fate::Remove
-            }
+            _ if !strict::takes(self.kind, key, value) => Fate::Remove,
             "icons" => icons(value),
-            "size"
-                if matches!(self.kind, ListKind::Resources | ListKind::Templates)
-                    && value.as_i64().is_none_or(i64::is_negative) =>
-            {
-                Fate::Remove
-            }
             "outputSchema" if self.tool() && !self.shape.takes_output(value) => Fate::Remove,
-            "execution" if self.tool() && !(self.shape.execution && self.executes) => Fate::Remove,
+            "execution" if self.tool() && !self.shows_execution() => Fate::Remove,
             _ => Fate::Keep,
         }
     }
@@ -257,37 +237,6 @@ impl Dress<'_> {
         let outward = self.namespace.outward_uri(&uri)?;
         Some(Json::string(&outward))
     }
-}
-
-/// Whether a member of a resource's `annotations` may be one; what is not known may be anything. Strict clients refuse a whole list
-/// for one that may not, and no client can use it.
-fn is_hint(key: &str, value: Node<'_>) -> bool {
-    match key {
-        "audience" => is_array_of(value, |role| matches!(role, "user" | "assistant")),
-        "priority" => {
-            let number = (value.kind() == Kind::Number).then(|| value.raw().parse::<f64>());
-            number.is_some_and(|number| number.is_ok_and(|it| (0.0..=1.0).contains(&it)))
-        }
-        "lastModified" => value.as_str().is_some_and(|time| is_time(&time)),
-        _ => true,
-    }
-}
-
-/// Whether this is a date and a time of day with its offset, in the one spelling that all clients read (RFC 3339).
-fn is_time(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let at = |index: usize| bytes.get(index).copied();
-    let before_end = |back: usize| bytes.len().checked_sub(back).and_then(at);
-    let has_offset = before_end(3) == Some(b':') && matches!(before_end(6), Some(b'+' | b'-'));
-    (at(10), at(13), at(16)) == (Some(b'T'), Some(b':'), Some(b':'))
-        && (has_offset || before_end(1) == Some(b'Z'))
-        && !text.contains(',')
-        && text.parse::<jiff::Timestamp>().is_ok()
-}
-
-fn is_array_of(value: Node<'_>, fits: impl Fn(&str) -> bool) -> bool {
-    let mut all = value.elements();
-    value.kind() == Kind::Array && all.all(|one| one.as_str().is_some_and(|text| fits(&text)))
 }
 
 fn carries_its_bytes(icon: Node<'_>) -> bool {

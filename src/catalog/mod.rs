@@ -25,6 +25,7 @@ mod seen;
 mod shelf;
 mod skills;
 mod spelling;
+mod strict;
 mod template;
 mod terms;
 #[cfg(test)]

@@ -80,13 +80,13 @@ fn cat_5_a_bad_definition_is_left_out_and_the_others_stay() {
             Reason::WrongType("inputSchema"),
         ),
         (
-            r#"{"name":"t","description":7,"inputSchema":{"type":"object"}}"#.into(),
-            Reason::WrongType("description"),
+            // Of a dialect that says nothing against it.
+            with_schema("t", r#","$schema":"https://example.com/mine","required":"a""#),
+            Reason::WrongType("inputSchema"),
         ),
         (
-            r#"{"name":"t","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}}"#
-                .into(),
-            Reason::WrongType("readOnlyHint"),
+            with_schema("t", r#","$schema":"https://example.com/mine","properties":{"a":7}"#),
+            Reason::WrongType("inputSchema"),
         ),
         (
             r#"{"inputSchema":{"type":"object"}}"#.into(),
