@@ -35,6 +35,8 @@ pub(super) struct Item {
     pub(super) template: Option<Template>,
     /// For a tool with an app: the `ui://` address of its page, which need not be listed (PROTOCOL E).
     pub(super) app: Option<Box<str>>,
+    /// For a tool: whether the validator of clients before 2026-07-28 takes its output schema, if it has one.
+    pub(super) is_output_common: bool,
     /// What the operator is told of it although it is offered.
     pub(super) doubt: Option<Gap>,
     /// What the operator is told of its text although it is offered.
@@ -118,7 +120,7 @@ impl Checker<'_> {
         {
             return Err(Reason::DescriptionTooLong(bounds.description_bytes));
         }
-        let (mut terms, mut doubt) = (None, None);
+        let (mut terms, mut doubt, mut is_output_common) = (None, None, true);
         let headers = if self.kind == ListKind::Tools {
             let mut laid_out = |member| {
                 let schema = root.member(member)?;
@@ -129,8 +131,10 @@ impl Checker<'_> {
             let mut gaps = input
                 .iter()
                 .chain(&output)
-                .filter_map(|schema| schema.gap());
+                .filter_map(|schema| schema.laid_out.gap());
             doubt = gaps.next();
+            is_output_common = output.as_ref().is_none_or(|output| output.is_common);
+            let [input, output] = [input, output].map(|it| it.map(|schema| schema.laid_out));
             let validation = self.naming.validation.of(&local);
             terms = Terms::of(input, output, validation, bounds.schema_time);
             mirror::of_tool(raw)?
@@ -167,6 +171,7 @@ impl Checker<'_> {
             exposed: exposed.into(),
             describe,
             template,
+            is_output_common,
             doubt,
             flagged: screened.flagged,
         }))

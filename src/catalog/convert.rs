@@ -127,7 +127,7 @@ impl Dress<'_> {
             strict::arguments(arguments, &mut edits);
         }
         if self.tool() && self.shape.output != Output::Any {
-            self.properties(root, &mut edits);
+            self.properties(item, &mut edits);
         }
         if let Some(text) = &item.describe
             && root.member("description").is_none()
@@ -143,11 +143,12 @@ impl Dress<'_> {
 
     /// Before 2026-07-28 the schema of a property is an object, and strict clients refuse the whole list for another one. So `true`
     /// and `false`, which some libraries write, are said in their other form.
-    fn properties(self, root: Node<'_>, edits: &mut Edits) {
+    fn properties(self, item: &Item, edits: &mut Edits) {
+        let root = item.raw.root();
         let shown = |schema: &Node<'_>| schema.kind() == Kind::Object;
         let input = root.member("inputSchema").filter(shown);
         let output = root.member("outputSchema").filter(shown);
-        let output = output.filter(|schema| self.shape.takes_output(*schema));
+        let output = output.filter(|schema| self.shows_output(item, *schema));
         for schema in input.into_iter().chain(output) {
             let properties = schema
                 .member("properties")
@@ -177,6 +178,13 @@ impl Dress<'_> {
         self.kind == ListKind::Tools
     }
 
+    /// Clients before 2026-07-28 make a validator of every output schema of a list at once, and refuse the list where one cannot be
+    /// made; the results are as good without.
+    fn shows_output(self, item: &Item, schema: Node<'_>) -> bool {
+        self.shape.takes_output(schema)
+            && (self.shape.output == Output::Any || item.is_output_common)
+    }
+
     fn shows_execution(self) -> bool {
         self.tool() && self.shape.execution && self.executes
     }
@@ -194,7 +202,7 @@ impl Dress<'_> {
             "description" if let Some(text) = &item.describe => Fate::Replace(text.clone()),
             _ if !strict::takes(self.kind, key, value) => Fate::Remove,
             "icons" => icons(value),
-            "outputSchema" if self.tool() && !self.shape.takes_output(value) => Fate::Remove,
+            "outputSchema" if self.tool() && !self.shows_output(item, value) => Fate::Remove,
             "execution" if self.tool() && !self.shows_execution() => Fate::Remove,
             _ => Fate::Keep,
         }

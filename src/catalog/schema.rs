@@ -15,7 +15,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use super::rules::CatalogBounds;
 use crate::{
     json::{Kind, Node},
-    schema::{Faulty, Schema},
+    schema::{Faulty, Schema, is_ecma_pattern},
 };
 
 /// Why a schema is refused.
@@ -41,11 +41,21 @@ pub enum SchemaFault {
     Reference(Faulty),
 }
 
+/// A schema that there is nothing against.
+#[derive(Debug, Clone)]
+pub(super) struct Checked {
+    /// Itself.
+    pub(super) laid_out: Arc<Schema>,
+    /// Whether the validator that clients on the TypeScript SDK have takes it, whose dialect is draft-07 whatever the schema names. In
+    /// doubt it is said not to.
+    pub(super) is_common: bool,
+}
+
 /// Checks schemas.
 #[derive(Debug, Default)]
 pub(super) struct SchemaCheck {
-    /// Those laid out before, by text.
-    known: HashMap<Box<str>, Arc<Schema>>,
+    /// Those checked before, by text.
+    known: HashMap<Box<str>, Checked>,
 }
 
 /// Every schema that is in use, by the digest of its text: catalogs are built anew and by the dozen, and their tools stay.
@@ -60,19 +70,23 @@ impl SchemaCheck {
         &mut self,
         schema: Node<'_>,
         bounds: &CatalogBounds,
-    ) -> Result<Arc<Schema>, SchemaFault> {
+    ) -> Result<Checked, SchemaFault> {
         if let Some(known) = self.known.get(schema.raw()) {
             return Ok(known.clone());
         }
         let mut walk = Walk {
             bounds,
             subschemas: 0,
+            is_common: true,
         };
         walk.schema(schema, 1)?;
         shape(schema)?;
-        let laid_out = laid_out(schema)?;
-        self.known.insert(schema.raw().into(), laid_out.clone());
-        Ok(laid_out)
+        let checked = Checked {
+            laid_out: laid_out(schema)?,
+            is_common: walk.is_common,
+        };
+        self.known.insert(schema.raw().into(), checked.clone());
+        Ok(checked)
     }
 }
 
@@ -101,6 +115,7 @@ fn laid_out(schema: Node<'_>) -> Result<Arc<Schema>, SchemaFault> {
 struct Walk<'a> {
     bounds: &'a CatalogBounds,
     subschemas: usize,
+    is_common: bool,
 }
 
 impl Walk<'_> {
@@ -113,6 +128,7 @@ impl Walk<'_> {
             return Err(SchemaFault::TooMany(self.bounds.subschemas));
         }
         for member in schema.members() {
+            self.is_common &= is_common(schema, &member.key, member.value);
             match (&*member.key, member.value.kind()) {
                 ("pattern", Kind::String) => {
                     self.pattern(&member.value.as_str().unwrap_or_default())?;
@@ -153,12 +169,35 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn pattern(&self, pattern: &str) -> Result<(), SchemaFault> {
+    fn pattern(&mut self, pattern: &str) -> Result<(), SchemaFault> {
         let limit = self.bounds.pattern_chars;
         if pattern.len() > limit && pattern.chars().count() > limit {
             return Err(SchemaFault::PatternTooLong(limit));
         }
+        self.is_common = self.is_common && is_ecma_pattern(pattern);
         Ok(())
+    }
+}
+
+/// Whether the validator of [`Checked::is_common`] takes this member of a schema. It is without mercy in what it knows, and has no
+/// other meta-schema than that of its own dialect.
+fn is_common(schema: Node<'_>, key: &str, value: Node<'_>) -> bool {
+    let kinds = || schema.member("type");
+    match key {
+        "enum" => value.elements().next().is_some(),
+        "exclusiveMinimum" | "exclusiveMaximum" => value.kind() != Kind::Bool,
+        "id" => false,
+        // What OpenAPI says, and means of a type alone.
+        "nullable" => match value.as_bool() {
+            Some(true) => kinds().is_some(),
+            Some(false) => kinds().is_some_and(|kinds| !kinds.raw().contains("null")),
+            None => false,
+        },
+        "$ref" => value.as_str().is_none_or(|to| {
+            let (to, _) = to.split_once('#').unwrap_or((&*to, ""));
+            to == DRAFT_07 || !is_meta_schema(to)
+        }),
+        _ => true,
     }
 }
 
@@ -166,10 +205,11 @@ impl Walk<'_> {
 const META_SCHEMAS: [&str; 5] = [
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
-    "http://json-schema.org/draft-07/schema",
+    DRAFT_07,
     "http://json-schema.org/draft-06/schema",
     "http://json-schema.org/draft-04/schema",
 ];
+const DRAFT_07: &str = "http://json-schema.org/draft-07/schema";
 
 /// Most characters of what is told of a schema that is none.
 const TOLD: usize = 120;
@@ -218,6 +258,10 @@ mod tests {
     }
 
     fn laid(schema: &str) -> Result<Arc<Schema>, SchemaFault> {
+        whole(schema).map(|checked| checked.laid_out)
+    }
+
+    fn whole(schema: &str) -> Result<Checked, SchemaFault> {
         let bounds = CatalogBounds {
             schema_depth: 4,
             subschemas: 6,
@@ -317,6 +361,42 @@ mod tests {
             assert_eq!(checked(wild), Ok(doubt), "{wild}");
         }
         assert_eq!(checked(r#"{"pattern":"a"}"#), Ok(None));
+    }
+
+    /// As that validator has said of each.
+    #[test]
+    fn what_the_validator_of_many_clients_takes_is_told_from_what_it_does_not() {
+        let is_common = |schema: &str| whole(schema).unwrap().is_common;
+        for common in [
+            r#"{"pattern":"^\\w+$"}"#,
+            r#"{"pattern":"(?=a)b"}"#,
+            r#"{"properties":{"id":{"type":"string"},"nullable":{},"enum":{}}}"#,
+            r#"{"type":"string","nullable":true}"#,
+            r#"{"type":"string","nullable":false}"#,
+            r#"{"enum":[1]}"#,
+            r#"{"default":{"id":1},"const":{"pattern":"("}}"#,
+            r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#,
+            r##"{"items":{"$ref":"#"}}"##,
+            r#"{"exclusiveMinimum":1}"#,
+            r#"{"$schema":"https://json-schema.org/draft/2020-12/schema"}"#,
+        ] {
+            assert!(is_common(common), "{common}");
+        }
+        for not in [
+            r#"{"pattern":"\\-"}"#,
+            r#"{"items":{"pattern":"(?i)a"}}"#,
+            r#"{"patternProperties":{"[\\w-.]":{"type":"string"}}}"#,
+            r#"{"id":"a"}"#,
+            r#"{"nullable":true}"#,
+            r#"{"type":"string","nullable":"no"}"#,
+            r#"{"type":["string","null"],"nullable":false}"#,
+            r#"{"enum":[]}"#,
+            r#"{"$ref":"https://json-schema.org/draft/2020-12/schema"}"#,
+            r#"{"$ref":"http://json-schema.org/draft-04/schema#"}"#,
+            r#"{"$schema":"http://json-schema.org/draft-04/schema#","minimum":1,"exclusiveMinimum":true}"#,
+        ] {
+            assert!(!is_common(not), "{not}");
+        }
     }
 
     #[test]

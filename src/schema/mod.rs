@@ -14,6 +14,7 @@
 mod address;
 mod compile;
 mod dialect;
+mod ecma;
 mod inside;
 mod notes;
 mod pattern;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use crate::json::Node;
 
 pub use compile::Faulty;
+pub use ecma::is_ecma_pattern;
 
 use notes::Three;
 use rule::Rule;

@@ -104,7 +104,7 @@ impl Budget {
 /// What a dot stands for.
 const ANY: &str = r"[^\n\r\u{2028}\u{2029}]";
 
-type Chars<'p> = std::iter::Peekable<std::str::Chars<'p>>;
+pub(super) type Chars<'p> = std::iter::Peekable<std::str::Chars<'p>>;
 
 /// The same pattern in the words of our engine.
 fn ours(pattern: &str) -> Option<String> {
@@ -187,7 +187,7 @@ fn repetition(chars: &mut Chars<'_>, out: &mut String) -> Option<()> {
 }
 
 /// What one place of a pattern stands for.
-enum Atom {
+pub(super) enum Atom {
     /// This character.
     One(char),
     /// Any of a set, in the words of our engine, which are of their own within a class as well.
@@ -256,7 +256,7 @@ fn member(chars: &mut Chars<'_>) -> Option<Atom> {
 }
 
 /// What stands behind a backslash; not `b`, which means one thing in a class and another outside.
-fn escaped(chars: &mut Chars<'_>) -> Option<Atom> {
+pub(super) fn escaped(chars: &mut Chars<'_>) -> Option<Atom> {
     const WORD: &str = "A-Za-z0-9_";
     const SPACE: &str = r"\t\n\x0B\x0C\r \u{A0}\u{FEFF}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}";
     let any = |of: &str| Some(Atom::Set(format!("[{of}]")));

@@ -259,3 +259,35 @@ fn what_is_no_word_on_tasks_is_left_out() {
         assert_eq!(with(&execution), r#"{"x":1}"#, "{bad}");
     }
 }
+
+/// Clients on the TypeScript SDK 1 make a validator of each output schema that they are shown, and of no input schema.
+#[test]
+fn output_schemas_that_older_clients_cannot_make_a_validator_of_are_not_shown_to_them() {
+    let schema = |pattern: &str| {
+        format!(r#"{{"type":"object","properties":{{"a":{{"pattern":"{pattern}"}}}}}}"#)
+    };
+    for (pattern, is_common) in [
+        (r"^[\\w.-]+$", true),
+        // It is not checked here, and fine there.
+        (r"^(?=a)", true),
+        (r"^[\\w-.]+$", false),
+        (r"^\\@", false),
+        (r"(?i)^a", false),
+    ] {
+        let schema = schema(pattern);
+        let definition =
+            format!(r#"{{"name":"a","inputSchema":{schema},"outputSchema":{schema}}}"#);
+        for revision in Revision::ALL {
+            let told = shown(ListKind::Tools, &definition, revision);
+            let features = revision.features();
+            let shows = features.structured_output && (is_common || features.any_structured);
+            let output = if shows {
+                format!(r#","outputSchema":{schema}"#)
+            } else {
+                String::new()
+            };
+            let wanted = format!(r#"{{"name":"wh_a","inputSchema":{schema}{output}}}"#);
+            assert_eq!(told, wanted, "{revision}");
+        }
+    }
+}
