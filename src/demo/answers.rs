@@ -121,7 +121,7 @@ impl http_body::Body for Events {
             Poll::Ready(Some(message)) => format!("event: message\ndata: {message}\n\n"),
             Poll::Pending => {
                 ready!(self.keep_alive.poll_tick(cx));
-                ": keep-alive\n\n".to_owned()
+                ": keep-alive\n".to_owned()
             }
         };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from(event)))))

@@ -8,8 +8,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::memory;
 
-/// A comment line that keeps a silent stream alive.
-pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+/// A comment that keeps a silent stream alive.
+// One line end, not two: a parser of the field takes an empty line without an event for one that it still waits for, and is deaf
+// after 256 of them.
+pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n");
+/// A comment that opens a stream on which no event is to be had yet: some clients wait for a first byte.
+pub const OPEN: Bytes = Bytes::from_static(b": open\n");
 
 /// The longest id that is kept, in bytes.
 pub const MAX_ID: usize = 1_024;
@@ -73,9 +77,11 @@ pub fn encode(id: Option<&str>, segments: &[Bytes]) -> Bytes {
     memory::process().counted(out.freeze())
 }
 
-/// An event without data that only gives an id to go on from, and after how many milliseconds to do so (2025-11-25).
-pub fn priming(id: &str, retry_millis: u64) -> Bytes {
-    format!("id: {id}\nretry: {retry_millis}\ndata: \n\n").into()
+/// An event without data that only gives an id to go on from (2025-11-25).
+// Without `retry`, which is owed before a stream is closed that is to be polled, and none of ours is: clients of the official Java
+// SDK take any line of that name for the end of the stream.
+pub fn priming(id: &str) -> Bytes {
+    format!("id: {id}\ndata: \n\n").into()
 }
 
 /// The event that says where to post to (2024-11-05); `place` must hold no line break.
@@ -247,12 +253,12 @@ mod tests {
 
     #[test]
     fn events_of_our_own_are_read_back() {
-        let [primed] = &read(&[&priming("7", 500)])[..] else {
+        let [primed] = &read(&[&priming("7")])[..] else {
             panic!("one event");
         };
         assert_eq!(
             (primed.id.as_deref(), primed.retry_millis, primed.data.len()),
-            (Some("7"), Some(500), 0)
+            (Some("7"), None, 0)
         );
         let [place] = &read(&[&endpoint("/m?s=1")])[..] else {
             panic!("one event");
@@ -261,6 +267,21 @@ mod tests {
             (place.name, &place.data[..]),
             (Name::Endpoint, &b"/m?s=1"[..])
         );
+    }
+
+    /// Clients of the official Java SDK end at any other line, and count empty ones that end no event.
+    #[test]
+    fn what_is_written_has_no_line_that_a_strict_client_does_not_know() {
+        let event = encode(Some("7"), &[Bytes::from_static(b"{}")]);
+        for event in [event, priming("7"), endpoint("/m"), KEEP_ALIVE, OPEN] {
+            let text = std::str::from_utf8(&event).unwrap();
+            let (comment, lines) = (text.starts_with(':'), text.strip_suffix('\n').unwrap());
+            let known = |line: &str| {
+                let fields = ["id: ", "event: ", "data: ", ": "];
+                fields.iter().any(|field| line.starts_with(field)) || line.is_empty() && !comment
+            };
+            assert!(lines.split('\n').all(known), "{text:?}");
+        }
     }
 
     #[test]

@@ -15,11 +15,6 @@ use super::{
 };
 use crate::{downstream::Running, jsonrpc::sse, tasks::Tasks};
 
-/// After how many milliseconds a client is to come again when its stream is closed.
-const RETRY_MILLIS: u64 = 1_000;
-/// What opens a stream where no event does: some clients wait for a first byte.
-const OPEN: Bytes = Bytes::from_static(b": open\n\n");
-
 /// The events of one stream as they go out, until the stream is over, the session ends, or another reader takes over.
 ///
 /// Dropped before the end of an answer, it leaves the answer to be driven on without a reader, and to be resumed.
@@ -41,7 +36,7 @@ impl Session {
             Form::Unnumbered
         };
         let place = self.outbox.open(form)?;
-        let opening = self.priming(&place).unwrap_or(OPEN);
+        let opening = self.priming(&place).unwrap_or(sse::OPEN);
         Some(self.reader(tasks, place, Some(opening)))
     }
 
@@ -74,7 +69,7 @@ impl Session {
         id: &str,
     ) -> Result<Reader, CannotResume> {
         let place = self.outbox.resume(id)?;
-        Ok(self.reader(tasks, place, Some(OPEN)))
+        Ok(self.reader(tasks, place, Some(sse::OPEN)))
     }
 
     fn reader(self: &Arc<Self>, tasks: &Tasks, place: Place, opening: Option<Bytes>) -> Reader {
@@ -89,7 +84,7 @@ impl Session {
 
     fn priming(&self, place: &Place) -> Option<Bytes> {
         let polling = self.revision.features().polling;
-        polling.then(|| sse::priming(&self.outbox.first_id(place), RETRY_MILLIS))
+        polling.then(|| sse::priming(&self.outbox.first_id(place)))
     }
 }
 

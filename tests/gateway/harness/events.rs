@@ -14,7 +14,6 @@ use super::{PATIENCE, open, within};
 pub(crate) struct Event {
     pub(crate) name: String,
     pub(crate) id: Option<String>,
-    pub(crate) retry: Option<u64>,
     pub(crate) data: String,
 }
 
@@ -113,7 +112,6 @@ fn event(text: &str) -> Option<Event> {
         match field {
             "event" => value.clone_into(&mut event.name),
             "id" => event.id = Some(value.to_owned()),
-            "retry" => event.retry = Some(value.parse().unwrap()),
             "data" => {
                 if !event.data.is_empty() {
                     event.data.push('\n');

@@ -126,7 +126,6 @@ impl Talk {
                 match field {
                     "event" => value.clone_into(&mut event.name),
                     "id" => event.id = Some(value.to_owned()),
-                    "retry" => event.retry = value.parse().ok(),
                     "data" if event.data.is_empty() => value.clone_into(&mut event.data),
                     "data" => event.data = format!("{}\n{value}", event.data),
                     _ => {}

@@ -508,7 +508,7 @@ async fn a_dropped_reader_leaves_its_answer_running_and_the_end_of_the_session_e
     say.send("a").await.unwrap();
     let mut reader = session.resume(&tasks, &first).unwrap();
     let mut next = async || text(&reader.next().await.unwrap());
-    assert_eq!(next().await, ": open\n\n");
+    assert_eq!(next().await, ": open\n");
     assert!(next().await.contains("data: a"));
     session.end();
     assert!(reader.next().await.is_none());
