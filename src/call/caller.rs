@@ -17,6 +17,9 @@ pub struct Caller {
     pub capabilities: ClientCapabilities,
     /// The log level the client wants on this call's stream; `None` means no log events.
     pub log_level: Option<LogLevel>,
+    /// Whether an error may send its user to a page first (-32042, PROTOCOL A6), for whoever speaks a revision with that error: the
+    /// client declared that it shows URLs, and the upstream may ask for that. Also where a question would not get through.
+    pub visits: bool,
     /// What upstream sessions may be shared over.
     pub affinity: Affinity,
 }

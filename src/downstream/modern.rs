@@ -71,6 +71,8 @@ impl Modern<'_> {
             revision,
             capabilities: described.capabilities,
             log_level: described.log_level,
+            // Its revision must not see the error.
+            visits: false,
             // A client without sessions counts as its principal (PRODUCT 6).
             affinity: Affinity {
                 key: inbound.identity.principal.shared(),

@@ -304,9 +304,9 @@ fn muted(call: &mut Call, snapshot: &Snapshot, route: &Route) -> Option<Box<Clie
         ("sampling", Action::Sample),
         ("roots", Action::ListRoots),
     ];
-    let declared = &call.caller.capabilities;
+    let (declared, visits) = (&call.caller.capabilities, call.caller.visits);
     // The empty object, which is by far the most common.
-    if declared.json().len() == 2 || !can_be_asked(&call.op) {
+    if declared.json().len() == 2 && !visits || !can_be_asked(&call.op) {
         return None;
     }
     let (_, kind, asked) = wanted(&call.op).unwrap_or((Action::Call, ListKind::Tools, ""));
@@ -315,7 +315,11 @@ fn muted(call: &mut Call, snapshot: &Snapshot, route: &Route) -> Option<Box<Clie
     let arguments = arguments.map(|arguments| call.params.slice(arguments));
     let denied: Vec<&str> = ASKING
         .into_iter()
-        .filter(|(capability, _)| declared.json().root().member(capability).is_some())
+        .filter(|(capability, _)| {
+            // To be sent somewhere by an error is to be asked.
+            let by_error = visits && *capability == "elicitation";
+            by_error || declared.json().root().member(capability).is_some()
+        })
         .filter(|(_, action)| decide(call, snapshot, *action, &item, arguments.as_ref()).is_err())
         .map(|(capability, _)| capability)
         .collect();
@@ -326,6 +330,7 @@ fn muted(call: &mut Call, snapshot: &Snapshot, route: &Route) -> Option<Box<Clie
     let declared = Box::new(declared.clone());
     call.caller = Arc::new(Caller {
         capabilities: less,
+        visits: visits && !denied.contains(&"elicitation"),
         ..(*call.caller).clone()
     });
     Some(declared)

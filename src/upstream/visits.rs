@@ -2,7 +2,7 @@
 //!
 //! Guarantees: an elicitation's id, which is unique within one server only, is told to clients with its upstream's key before
 //! it, wherever it appears; a client of the newer era gets questions, and never the error, which its revision forbids; nor does
-//! one of a revision that was before the error.
+//! one of a revision that was before the error, one that never said that it shows URLs, or one that the upstream may not ask.
 
 use super::{NoVisit, UpstreamError, asking::Offer};
 use crate::{
@@ -32,6 +32,9 @@ pub(super) fn required(
         return Err(UpstreamError::CannotVisit(NoVisit::Revision));
     }
     if revision.era() == Era::Legacy {
+        if !caller.is_some_and(|caller| caller.visits) {
+            return Err(shows_none());
+        }
         let data = error
             .data
             .as_ref()
@@ -44,11 +47,7 @@ pub(super) fn required(
     let broken = |what: &str| UpstreamError::Protocol(format!("error -32042: {what}"));
     let offer = rounds.ok_or_else(|| broken("in answer to a method that cannot ask back"))?;
     if !offer.has_url() {
-        let url = meta::object_of(&[("url", Json::empty_object())]);
-        return Err(UpstreamError::NeedsCapabilities(meta::object_of(&[(
-            "elicitation",
-            url,
-        )])));
+        return Err(shows_none());
     }
     let visits: Vec<_> = error
         .data
@@ -91,6 +90,11 @@ pub(super) fn required(
         state: State::Upstream(None),
         hold: None,
     }))
+}
+
+/// The caller would have to declare that it shows URLs.
+fn shows_none() -> UpstreamError {
+    UpstreamError::NeedsCapabilities(Json::literal(r#"{"elicitation":{"url":{}}}"#))
 }
 
 /// Params with the id as clients know it.
@@ -144,9 +148,12 @@ mod tests {
         data: &str,
         asks: bool,
     ) -> Result<Outcome, UpstreamError> {
+        let capabilities = ClientCapabilities::read(json(declared)).unwrap();
+        let urls = json(r#"{"elicitation":{"url":{}}}"#);
         let caller = Caller {
             revision,
-            capabilities: ClientCapabilities::read(json(declared)).unwrap(),
+            visits: revision == Revision::V2025_11_25 && capabilities.cover(&urls),
+            capabilities,
             ..a_caller("k")
         };
         let error = RpcError {
@@ -164,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_client_of_its_own_era_gets_the_error_with_outward_ids() {
-        let Ok(Outcome::Failed(error)) = told(Revision::V2025_11_25, "{}", DATA, true) else {
+        let shows = r#"{"elicitation":{"url":{}}}"#;
+        let Ok(Outcome::Failed(error)) = told(Revision::V2025_11_25, shows, DATA, true) else {
             panic!()
         };
         assert_eq!(error.code, codes::URL_ELICITATION_REQUIRED);
@@ -178,6 +186,21 @@ mod tests {
             &json(r#"{"elicitationId":"7"}"#),
         );
         assert_eq!(params.as_str(), r#"{"elicitationId":"u/7"}"#);
+    }
+
+    #[test]
+    fn a_client_that_never_said_that_it_shows_urls_is_told_what_it_lacks() {
+        for declared in [
+            "{}",
+            r#"{"elicitation":{}}"#,
+            r#"{"elicitation":{"form":{}}}"#,
+        ] {
+            let told = told(Revision::V2025_11_25, declared, DATA, true);
+            assert!(
+                matches!(&told, Err(UpstreamError::NeedsCapabilities(needed)) if needed.as_str() == r#"{"elicitation":{"url":{}}}"#),
+                "{declared}: {told:?}"
+            );
+        }
     }
 
     #[test]

@@ -351,6 +351,12 @@ async fn a_required_visit_is_a_question_to_a_modern_client_and_the_error_to_a_le
         error["data"]["elicitations"][0]["message"],
         "[notes] Go (example.com)"
     );
+    // Whoever reads no stream cannot be asked, and can be told so all the same.
+    let unasked = legacy
+        .call("notes_t", "{}")
+        .header("accept", "application/json");
+    let error = unasked.await.error();
+    assert_eq!(error["code"], -32042, "{error}");
     let blind = gateway.client_able(MODERN, r#"{"elicitation":{}}"#).await;
     let error = blind.call("notes_t", "{}").await.error();
     assert_eq!(error["code"], -32021, "{error}");
@@ -377,6 +383,33 @@ async fn a_required_visit_is_a_question_to_a_modern_client_and_the_error_to_a_le
     );
     assert_eq!(client.ask("tools/call", &params).await.text(), "called t");
     assert_eq!(notes.heard("tools/call").len(), before + 1);
+}
+
+/// PROTOCOL A5, A6
+#[tokio::test]
+async fn a_required_visit_is_told_in_words_to_a_client_that_never_said_it_shows_urls() {
+    const VISIT: &str = r#"{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"7"}]}}"#;
+    let notes = Upstream::http(LEGACY)
+        .tools([tool("t")])
+        .prompts(&["p"])
+        .on("tools/call", |_| Play::Error(VISIT.into()))
+        .on("prompts/get", |_| Play::Error(VISIT.into()));
+    let gateway = before(&notes, "").await;
+    for declared in ["{}", r#"{"elicitation":{}}"#] {
+        let client = gateway.client_able(LEGACY, declared).await;
+        let answer = client.call("notes_t", "{}").await;
+        assert_eq!(answer.tool_error(), "capability_missing", "{declared}");
+        assert!(answer.text().contains("elicitation"), "{answer:?}");
+        let refused = client.ask("prompts/get", r#"{"name":"notes_p"}"#).await;
+        assert_eq!(
+            (refused.status, refused.refusal()),
+            (200, (-32603, "capability_missing".to_owned())),
+            "{declared}"
+        );
+        for told in [answer, refused] {
+            assert!(!told.body.contains("example.com"), "{told:?}");
+        }
+    }
 }
 
 /// PROTOCOL A6, D7

@@ -133,6 +133,7 @@ impl Files {
             revision: Revision::LATEST_MODERN,
             capabilities: ClientCapabilities::NONE,
             log_level: None,
+            visits: false,
             affinity: Affinity {
                 key: identity.principal.shared(),
                 ended: None,

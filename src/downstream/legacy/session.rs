@@ -159,8 +159,7 @@ impl Session {
 
     /// Whether its client can send somebody to a page, by its revision and by what it declared.
     pub(in crate::downstream) fn shows_urls(&self) -> bool {
-        let urls = Json::literal(r#"{"elicitation":{"url":{}}}"#);
-        self.revision == Revision::V2025_11_25 && self.caller.load().capabilities.cover(&urls)
+        self.caller.load().visits
     }
 
     /// Its principal has proved itself anew: what it does of its own accord, it does by this proof.
@@ -268,6 +267,7 @@ impl Session {
             revision: Revision::V2025_11_25,
             capabilities: ClientCapabilities::NONE,
             log_level: None,
+            visits: false,
             affinity: Affinity {
                 key: "s".into(),
                 ended: None,

@@ -16,6 +16,7 @@ use crate::{
     call::{Affinity, Caller, Identity},
     downstream::seats::{Seat, Seats},
     events::{Pages, Party},
+    json::Json,
     metrics,
     protocol::{ClientCapabilities, Revision, names::Scope},
     tasks::Tasks,
@@ -163,12 +164,14 @@ impl Sessions {
             key: id.clone(),
             ended: Some(ended.clone()),
         };
+        let urls = Json::literal(r#"{"elicitation":{"url":{}}}"#);
         let caller = Caller {
             principal,
             revision,
             // A slice would keep the buffer of `initialize` for as long as the session lives.
             capabilities: capabilities.detached(),
             log_level: None,
+            visits: revision == Revision::V2025_11_25 && capabilities.cover(&urls),
             affinity,
         };
         let session = Arc::new(Session::new(

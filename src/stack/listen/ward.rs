@@ -135,6 +135,7 @@ mod tests {
             revision: Revision::V2026_07_28,
             capabilities: ClientCapabilities::NONE,
             log_level: None,
+            visits: false,
             affinity: Affinity {
                 key: "k".into(),
                 ended: None,

@@ -91,6 +91,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
         revision: Revision::V2026_07_28,
         capabilities: ClientCapabilities::read(json(r#"{"roots":{}}"#)).unwrap(),
         log_level: None,
+        visits: false,
         affinity: Affinity {
             key: "k".into(),
             ended: None,

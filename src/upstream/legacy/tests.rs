@@ -500,6 +500,7 @@ async fn an_upstreams_own_error_is_passed_on_and_codes_of_the_other_era_are_not(
         let mut call = of("k");
         call.caller = Arc::new(Caller {
             revision: Revision::V2025_11_25,
+            visits: true,
             ..a_caller("k")
         });
         let outcome = done(&peer, call).await;

@@ -90,6 +90,7 @@ pub(in crate::upstream) fn a_caller(key: &str) -> Caller {
         revision: Revision::V2026_07_28,
         capabilities: ClientCapabilities::NONE,
         log_level: None,
+        visits: false,
         affinity: Affinity {
             key: key.into(),
             ended: Some(CancellationToken::new()),

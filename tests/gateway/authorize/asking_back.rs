@@ -2,7 +2,7 @@
 
 use crate::{
     authorize::governed,
-    harness::{Pairing, Play, Upstream, member, parse, tool},
+    harness::{Pairing, Play, Revision, Upstream, member, parse, tool},
     two_way::{ALL, FORM, ROOTS, SAMPLE, asking, usual},
 };
 
@@ -55,6 +55,41 @@ pairings! {
         let gateway = gateway_for(&plain).await;
         let client = gateway.client_as("ana", pair.client, ALL).await;
         assert_eq!(client.call("notes_t", "{}").await.text(), "called t");
+    }
+}
+
+/// To be sent to an address by an error is to be asked, too (PRODUCT 9).
+#[tokio::test]
+async fn an_upstream_that_may_not_ask_sends_nobody_to_an_address_by_an_error_either() {
+    const VISIT: &str = r#"{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"7"}]}}"#;
+    let legacy = Revision::V2025_11_25;
+    let notes = Upstream::http(legacy)
+        .tools([tool("t")])
+        .on("tools/call", |_| Play::Error(VISIT.into()));
+    for (asks, accept, reason) in [
+        (
+            r#"Action::"sample""#,
+            "application/json, text/event-stream",
+            Some("policy_denied"),
+        ),
+        // What it declared is not held against it, since it could not be asked.
+        (
+            r#"Action::"sample""#,
+            "application/json",
+            Some("capability_missing"),
+        ),
+        (r#"Action::"elicit""#, "application/json", None),
+    ] {
+        let gateway = governed(&notes, &may(asks)).await;
+        let client = gateway.client_as("ana", legacy, ALL).await;
+        let answer = client.call("notes_t", "{}").header("accept", accept).await;
+        match reason {
+            Some(reason) => {
+                assert_eq!(answer.tool_error(), reason, "{answer:?}");
+                assert!(!answer.body.contains("example.com"), "{answer:?}");
+            }
+            None => assert_eq!(answer.error()["code"], -32042, "{answer:?}"),
+        }
     }
 }
 

@@ -192,6 +192,7 @@ fn call(who: &Arc<Identity>, op: Op, params: String) -> Box<Call> {
             revision: Revision::V2026_07_28,
             capabilities: ClientCapabilities::NONE,
             log_level: None,
+            visits: false,
             affinity: Affinity {
                 key: who.principal.shared(),
                 ended: None,

@@ -88,6 +88,7 @@ fn a_call(identity: &Arc<Identity>, revision: Revision) -> Call {
         revision,
         capabilities: ClientCapabilities::NONE,
         log_level: None,
+        visits: false,
         affinity: Affinity {
             key: identity.principal.shared(),
             ended: None,
