@@ -7,7 +7,7 @@
 
 use std::{
     borrow::Cow,
-    collections::VecDeque,
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
@@ -35,7 +35,7 @@ struct Shared {
     // Read by every scan, written when credentials are given, at the start: no scan waits for a writer.
     search: ArcSwapOption<Search>,
     // A std mutex: serialises writers. Never held across an await.
-    held: Mutex<VecDeque<Arc<SecretString>>>,
+    held: Mutex<VecDeque<SecretString>>,
 }
 
 /// What finds the starts: all have the same length, so that either finds the same.
@@ -54,7 +54,7 @@ struct Search {
 
 /// The shortest value that is looked for, in bytes.
 const LEAST: usize = 8;
-/// The most values; the oldest goes for each beyond.
+/// The most values that are kept beside those that were given last, such as of configurations before; the oldest go.
 const MOST: usize = 4_096;
 /// Values of at least this many bytes are found in decoded text.
 const DECODED: usize = 16;
@@ -67,26 +67,27 @@ impl OwnCredentials {
         Self::default()
     }
 
-    /// Looks for these too, from now on. Those that are too short, or known, change nothing.
+    /// Looks for these too, from now on: for all of them, however many they are. Those that are too short, or known, change nothing,
+    /// but that what is known goes no sooner than what came before this.
     pub fn hold<'a>(&self, values: impl IntoIterator<Item = &'a str>) {
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = false;
         let values = values.into_iter().flat_map(|value| {
             // Who sees an address in which it stands may tell it alone.
             let password = password_of(value).filter(|password| !is_everyday(password));
             [Some(bare(value)), password].into_iter().flatten()
         });
-        for value in values {
-            if value.len() < LEAST || held.iter().any(|held| held.expose_secret() == value) {
-                continue;
-            }
-            if held.len() >= MOST {
-                held.pop_front();
-            }
-            held.push_back(Arc::new(SecretString::from(value)));
-            changed = true;
-        }
-        if changed {
+        let mut given = HashSet::new();
+        let values: Vec<&str> = values
+            .filter(|value| value.len() >= LEAST && given.insert(*value))
+            .collect();
+        let before = held.len();
+        held.retain(|known| !given.contains(known.expose_secret()));
+        let known = before - held.len();
+        let most = MOST.max(values.len());
+        let gone = (held.len() + values.len()).saturating_sub(most);
+        held.drain(..gone);
+        held.extend(values.iter().map(|value| SecretString::from(*value)));
+        if known < values.len() {
             self.0.search.store(Search::of(&held).map(Arc::new));
         }
     }
@@ -188,15 +189,17 @@ fn bare(value: &str) -> &str {
 }
 
 impl Search {
-    fn of(held: &VecDeque<Arc<SecretString>>) -> Option<Self> {
+    fn of(held: &VecDeque<SecretString>) -> Option<Self> {
         let mut starts: Vec<Vec<u8>> = Vec::new();
         let mut forms: Vec<Vec<SecretString>> = Vec::new();
+        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
         for value in held {
             for form in forms_of(value.expose_secret()) {
                 let start = &form.as_bytes()[..START.min(form.len())];
-                match starts.iter().position(|known| known == start) {
-                    Some(known) => forms[known].push(form.into()),
+                match places.get(start) {
+                    Some(known) => forms[*known].push(form.into()),
                     None => {
+                        places.insert(start.to_vec(), starts.len());
                         starts.push(start.to_vec());
                         forms.push(vec![form.into()]);
                     }
@@ -347,15 +350,24 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_at_the_bound() {
+    fn the_oldest_goes_at_the_bound_and_nothing_that_is_given_now() {
         let own = OwnCredentials::new();
         let all: Vec<String> = (0..=MOST)
             .map(|n| format!("credential-{n:05}-of-ours"))
             .collect();
+        let is_held = |n: usize| !found(&own, &all[n]).is_empty();
+        for value in &all[..MOST] {
+            own.0.held.lock().unwrap().push_back(value.as_str().into());
+        }
+        // One of a configuration that stands in the next, too, is not of before.
+        own.hold([all[0].as_str(), all[MOST].as_str()]);
+        assert!(is_held(0) && !is_held(1) && is_held(2) && is_held(MOST));
+        own.hold([all[0].as_str()]);
+        assert!(is_held(0) && is_held(2) && is_held(MOST));
         own.hold(all.iter().map(String::as_str));
-        assert!(found(&own, &all[0]).is_empty());
-        assert_eq!(found(&own, &all[1]).len(), 1);
-        assert_eq!(found(&own, &all[MOST]).len(), 1);
+        assert!((0..=MOST).all(is_held));
+        own.hold(["credential-of-afterwards"]);
+        assert!(!is_held(1) && is_held(MOST));
     }
 
     #[test]
