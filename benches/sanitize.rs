@@ -77,7 +77,7 @@ fn budgeted() -> Actions {
 }
 
 fn subject(actions: &Actions) -> Subject<'_> {
-    Subject::new(Direction::Results, actions)
+    Subject::new(Direction::Results, actions, &[])
 }
 
 fn clean(c: &mut Criterion) {

@@ -53,17 +53,17 @@ impl Edits {
         self.list.push((part, inside));
     }
 
-    /// Decides each member of `object`, then adds `more` members at its end. Names in `more` must be new or removed here.
+    /// Decides each member of `object`, then adds `more` members at its end. Names in `more` must be new or removed here. What is
+    /// no object has no members and gets none: it stays as it is.
     pub fn members(
         &mut self,
         object: Node<'_>,
         mut fate: impl FnMut(&str, Node<'_>) -> Fate,
         more: &[(&str, Json)],
     ) {
-        debug_assert!(
-            more.is_empty() || object.kind() == Kind::Object,
-            "members are added to objects alone"
-        );
+        if object.kind() != Kind::Object {
+            return;
+        }
         let open = object.span().start + 1;
         let mut kept_end: Option<usize> = None; // one past the last member that stays
         let mut gap: Option<usize> = None; // where the removal that is still open began
@@ -108,9 +108,10 @@ impl Edits {
     }
 
     /// Adds `more` members at the end of `object`, whose other members were looked at already: `empty` says whether it has
-    /// none. Names in `more` must be new, and none of the members there may be removed beside this.
+    /// none. Names in `more` must be new, and none of the members there may be removed beside this. What is no object stays as it
+    /// is.
     pub fn append(&mut self, object: Node<'_>, empty: bool, more: &[(&str, Json)]) {
-        if more.is_empty() {
+        if more.is_empty() || object.kind() != Kind::Object {
             return;
         }
         let tail = members_text(empty, more);
@@ -124,8 +125,11 @@ impl Edits {
         ));
     }
 
-    /// Adds `item` at the end of `array`, which has others.
+    /// Adds `item` at the end of `array`, which has others. What is no array stays as it is.
     pub fn push(&mut self, array: Node<'_>, item: &Json) {
+        if array.kind() != Kind::Array {
+            return;
+        }
         let mut tail = Vec::with_capacity(item.len() + 1);
         tail.push(b',');
         tail.extend_from_slice(item.bytes());
@@ -139,7 +143,7 @@ impl Edits {
         ));
     }
 
-    /// Sets one member of `object`, in its place if it is there, else at the end.
+    /// Sets one member of `object`, in its place if it is there, else at the end. What is no object stays as it is.
     pub fn set(&mut self, object: Node<'_>, key: &str, value: Json) {
         match object.member(key) {
             Some(old) => self.replace(old, value),

@@ -218,6 +218,30 @@ fn members_are_removed_replaced_and_added_with_their_commas() {
 }
 
 #[test]
+fn what_can_hold_nothing_is_given_nothing() {
+    for text in ["null", "true", "12", r#""text""#, "[1]", "{}"] {
+        let (value, more) = (json(text), [("z", json("0"))]);
+        let edited = |edit: &dyn Fn(&mut Edits)| {
+            let mut edits = Edits::new();
+            edit(&mut edits);
+            value.splice(&edits).as_str().to_owned()
+        };
+        let is_object = text == "{}";
+        for told in [
+            edited(&|edits| edits.members(value.root(), |_, _| Fate::Keep, &more)),
+            edited(&|edits| edits.append(value.root(), true, &more)),
+            edited(&|edits| edits.set(value.root(), "z", json("0"))),
+        ] {
+            let wanted = if is_object { r#"{"z":0}"# } else { text };
+            assert_eq!(told, wanted, "{text}");
+        }
+        let pushed = edited(&|edits| edits.push(value.root(), &json("0")));
+        let wanted = if text == "[1]" { "[1,0]" } else { text };
+        assert_eq!(pushed, wanted, "{text}");
+    }
+}
+
+#[test]
 fn nothing_is_copied_when_nothing_changes() {
     let value = json(r#"{"a":1}"#);
     assert_eq!(

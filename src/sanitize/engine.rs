@@ -157,10 +157,11 @@ impl Sanitizer {
         // What is done about a tool is not done about a prompt of its name.
         let tool = (kind == Some(ListKind::Tools)).then_some(&**item);
         let actions = self.rules.actions(Some(upstream), tool);
+        // Whose list it came in, where each has their own, is not known here.
         let subject = Subject {
             upstream: Some(upstream),
             item: Some(item),
-            ..Subject::new(Direction::Definitions, actions)
+            ..Subject::new(Direction::Definitions, actions, &[])
         };
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let mut work = Work::new(value.len(), self.rules.budget);
@@ -480,7 +481,7 @@ mod tests {
         let sanitizer =
             Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
         let value = Json::string(&"\u{9d}\u{1}".repeat(60_000));
-        let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+        let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions, &[]));
         assert!(matches!(verdict, Verdict::Flagged(_)), "{verdict:?}");
         let scratch = SCRATCH.take().unwrap_or_default();
         assert!(scratch.hits.capacity() * size_of::<Hit>() <= KEEP);

@@ -92,7 +92,7 @@ impl Scrubber {
 
     /// `None` where it must not be kept.
     fn look(&self, value: &Json, actions: &Actions) -> Option<Json> {
-        let subject = Subject::new(Direction::Results, actions);
+        let subject = Subject::new(Direction::Results, actions, &[]);
         match self.0.look(value, &subject) {
             Verdict::Clean | Verdict::Flagged(_) => Some(value.clone()),
             Verdict::Changed(value, _) => Some(value),

@@ -49,15 +49,16 @@ impl<'a> Subject<'a> {
         self.call.map(|(_, trail)| trail)
     }
 
-    /// Content that goes this way and is nobody's in particular.
-    pub const fn new(direction: Direction, actions: &'a Actions) -> Self {
+    /// Content that goes this way and is nobody's in particular, with what the gateway holds for it alone: whoever has something
+    /// looked at says what that is, if it is nothing.
+    pub const fn new(direction: Direction, actions: &'a Actions, lent: &'a [SecretString]) -> Self {
         Self {
             direction,
             upstream: None,
             item: None,
             call: None,
             actions,
-            lent: &[],
+            lent,
             skip: &[],
             questions: Questions::None,
             blocks: Blocks::Named,

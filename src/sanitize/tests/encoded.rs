@@ -118,7 +118,7 @@ fn lines_of_one_text_may_become_shorter_once() {
 fn a_text_in_base64_may_hide_another_that_begins_within_it() {
     let sanitizer = Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let is_found = |text: &str| {
         let verdict = sanitizer.look(&Json::string(text), &subject);
         !matches!(verdict, Verdict::Clean)
@@ -140,7 +140,7 @@ fn what_is_not_seen_between_the_letters_of_a_secret_does_not_hide_it() {
     let sanitizer = Sanitizer::standard(Rules::default(), Findings::new(), own);
     let actions = Actions::default();
     let told = |text: &str, direction| {
-        let subject = Subject::new(direction, &actions);
+        let subject = Subject::new(direction, &actions, &[]);
         match sanitizer.look(&Json::string(text), &subject) {
             Verdict::Clean | Verdict::Flagged(_) => text.to_owned(),
             Verdict::Changed(value, _) => value.root().as_str().unwrap().into_owned(),
@@ -193,7 +193,7 @@ fn keys_and_marks_in_ordinary_text_stay_as_they_are() {
         "\u{5DE}\u{5D7}\u{5D9}\u{5E8}: 050\u{200E}-1234567 \u{2066}Kubernetes\u{2069}, \u{6CC}API-Server\u{200C}\u{647}\u{627}",
         "Donau\u{AD}dampf\u{AD}schiff\u{AD}fahrt",
     ] {
-        let subject = Subject::new(Direction::Results, &actions);
+        let subject = Subject::new(Direction::Results, &actions, &[]);
         let verdict = sanitizer.look(&Json::string(text), &subject);
         assert!(matches!(verdict, Verdict::Clean), "{text}: {verdict:?}");
     }

@@ -197,7 +197,7 @@ fn sanitizer() -> Sanitizer {
 /// The bytes that are looked at where one text is this.
 fn work(sanitizer: &Sanitizer, value: &Json) -> usize {
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     take_looked();
     let _ = sanitizer.look(value, &subject);
     take_looked()

@@ -124,7 +124,7 @@ fn a_blob_that_is_read_again_is_told_of_once() {
         r#"{{"contents":[{{"uri":"a:\u200Bb","mimeType":"text/plain","blob":"{}"}}]}}"#,
         STANDARD.encode(KEY)
     ));
-    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions, &[]));
     let Verdict::Changed(_, marks) = verdict else {
         panic!("{verdict:?}")
     };
@@ -398,7 +398,7 @@ fn without_time_very_many_items_are_blocked_and_not_passed() {
     let actions = Actions::default();
     let items = vec![r#"{"mimeType":"text/plain","blob":"YWJj"}"#; 5_000];
     let value = json(&format!("[{}]", items.join(",")));
-    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions, &[]));
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
 }
 
@@ -501,7 +501,7 @@ fn an_item_that_is_flagged_twice_is_told_of_once() {
     let value = json(
         r#"[{"type":"image","mimeType":"image/png","data":"AAAA","blob":"BBBB","x":"\u200B"},{"mimeType":"image/png","blob":"CCCC"}]"#,
     );
-    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions, &[]));
     let Verdict::Changed(_, marks) = verdict else {
         panic!("{verdict:?}")
     };

@@ -74,7 +74,7 @@ fn sanitizer() -> Sanitizer {
 fn look(text: &str, direction: Direction) -> (Verdict, Sanitizer) {
     let sanitizer = sanitizer();
     let actions = Actions::default();
-    let subject = Subject::new(direction, &actions);
+    let subject = Subject::new(direction, &actions, &[]);
     let verdict = sanitizer.look(&json(text), &subject);
     (verdict, sanitizer)
 }
@@ -102,7 +102,7 @@ fn an_object_of_twenty_thousand_members_is_looked_at_within_the_budget_of_work()
     let dirty = clean.replace("value 1", &format!("value {KEY} 1"));
     let standard = Sanitizer::standard(rules.clone(), Findings::new(), OwnCredentials::new());
     let keys = Sanitizer::new(vec![Arc::new(Keys)], rules, Findings::new());
-    let subject = |actions| Subject::new(Direction::Results, actions);
+    let subject = |actions| Subject::new(Direction::Results, actions, &[]);
     let actions = Actions::default();
     let verdict = standard.look(&json(&clean), &subject(&actions));
     assert!(matches!(verdict, Verdict::Clean), "{verdict:?}");
@@ -142,7 +142,7 @@ fn what_is_found_is_replaced_where_it_stood_and_all_else_stays_byte_for_byte() {
 fn a_fence_on_the_first_line_of_a_block_is_one() {
     let sanitizer = Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let look = |text: &str| {
         let value = serde_json::json!({"content": [{"type": "text", "text": text}]});
         sanitizer.look(&json(&value.to_string()), &subject)
@@ -227,7 +227,7 @@ fn what_lies_in_the_seam_of_two_blocks_is_found_in_both() {
 fn what_lies_in_the_seam_of_two_events_is_cut_short() {
     let sanitizer = sanitizer();
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let mut tail = Tail::default();
     let first = json(r#"{"progress":1,"message":"a KEY12"}"#);
     let verdict = sanitizer.look_after(&first, &subject, Some(&mut tail));
@@ -248,7 +248,7 @@ fn what_is_skipped_is_a_handle_and_a_handle_is_a_string() {
     let actions = Actions::default();
     let subject = Subject {
         skip: &["taskId"],
-        ..Subject::new(Direction::Arguments, &actions)
+        ..Subject::new(Direction::Arguments, &actions, &[])
     };
     for (text, goes) in [
         (r#"{"taskId":"KEY12345678"}"#, true),
@@ -285,7 +285,7 @@ fn content_that_a_digest_is_known_of_is_blocked_rather_than_changed() {
     let actions = Actions::default();
     let subject = Subject {
         sealed: true,
-        ..Subject::new(Direction::Results, &actions)
+        ..Subject::new(Direction::Results, &actions, &[])
     };
     let verdict = sanitizer.look(&json(&format!(r#"["{KEY}"]"#)), &subject);
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "integrity"));
@@ -302,7 +302,7 @@ fn without_time_content_is_blocked_and_not_passed() {
     };
     let sanitizer = Sanitizer::new(vec![Arc::new(Keys)], rules, Findings::new());
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let verdict = sanitizer.look(&json(&format!("[\"{}\"]", "x ".repeat(100_000))), &subject);
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
 }
@@ -329,7 +329,7 @@ impl Detector for Cutting {
 fn content_in_which_a_place_is_none_is_blocked() {
     let sanitizer = Sanitizer::new(vec![Arc::new(Cutting)], Rules::default(), Findings::new());
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let verdict = sanitizer.look(&json("[\"caf\u{e9}\"]"), &subject);
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
 }
@@ -348,7 +348,7 @@ fn what_was_found_when_time_ran_out_is_not_taken_for_what_comes_next() {
         base: std::time::Duration::ZERO,
     });
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let long = format!("[\"{KEY} {}\"]", "x ".repeat(100_000));
     let verdict = none.look(&json(&long), &subject);
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
@@ -381,7 +381,7 @@ fn content_that_takes_too_much_is_blocked_under_the_bound_that_it_is_over() {
     };
     let mut actions = Actions::default();
     actions.set_all(Class::Active, Some(Action::Neutralise));
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let many = format!("[\"{}\"]", "\u{200B}".repeat(70_000));
     for (sanitizer, text, bound, why) in [
         (
@@ -450,7 +450,7 @@ fn the_clock_is_looked_at_between_matches_of_the_operators_own_rules() {
     };
     let sanitizer = Sanitizer::new(Vec::new(), rules, Findings::new());
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let verdict = sanitizer.look(&json(r#"["keykeykey"]"#), &subject);
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
 }
@@ -467,7 +467,7 @@ fn rules_of_the_operators_own_act_as_they_say() {
     };
     let sanitizer = Sanitizer::new(Vec::new(), rules, Findings::new());
     let actions = Actions::default();
-    let mut subject = Subject::new(Direction::Results, &actions);
+    let mut subject = Subject::new(Direction::Results, &actions, &[]);
     let text = json(r#"["see Falcon-12!"]"#);
     let Verdict::Changed(value, marks) = sanitizer.look(&text, &subject) else {
         panic!()

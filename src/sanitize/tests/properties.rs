@@ -197,7 +197,7 @@ fn what_ends_where_it_begins_has_no_span() {
 
 fn seen(sanitizer: &Sanitizer, json: &Json) -> Verdict {
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     sanitizer.look(json, &subject)
 }
 
@@ -235,7 +235,7 @@ proptest! {
     fn arguments_go_as_they_came_or_not_at_all(value in value()) {
         let sanitizer = all();
         let actions = Actions::default();
-        let subject = Subject::new(Direction::Arguments, &actions);
+        let subject = Subject::new(Direction::Arguments, &actions, &[]);
         let verdict = sanitizer.look(&json(&value.to_string()), &subject);
         prop_assert!(!matches!(verdict, Verdict::Changed(..)), "{verdict:?}");
     }

@@ -5,7 +5,7 @@ use super::*;
 /// What becomes of the messages of events that follow one another.
 fn told(sanitizer: &Sanitizer, messages: &[&str]) -> Vec<String> {
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let mut tail = Tail::default();
     let mut after = |message: &&str| {
         let event = format!(r#"{{"message":{}}}"#, Json::string(message).as_str());
@@ -79,7 +79,7 @@ fn the_last_piece_and_what_follows_it_are_read_by_themselves_too() {
     let texts = ["so", left, "", right, "and"].map(|text| format!(r#"{{"text":"{text}"}}"#));
     let value = json(&format!("[{}]", texts.join(",")));
     let actions = Actions::default();
-    let subject = Subject::new(Direction::Results, &actions);
+    let subject = Subject::new(Direction::Results, &actions, &[]);
     let Verdict::Changed(value, _) = standard().look(&value, &subject) else {
         panic!()
     };
@@ -101,7 +101,7 @@ fn ids_that_count_up_in_the_data_of_an_error_are_no_card_together() {
     let actions = Actions::default();
     let subject = Subject {
         blocks: Blocks::All,
-        ..Subject::new(Direction::Results, &actions)
+        ..Subject::new(Direction::Results, &actions, &[])
     };
     assert!(matches!(standard().look(&error, &subject), Verdict::Clean));
 }

@@ -14,7 +14,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Parts, sanitize::may_be_told};
+use super::{Error, Parts, Upstreams, sanitize::may_be_told};
 use crate::{
     call::{Call, CallId, Change, Event, Filter, Op, Outcome, Reply, ReplyStream, Step, Trail},
     events::{Hub, Listener, Lists, News, Party},
@@ -24,6 +24,7 @@ use crate::{
     sanitize::Sanitizer,
     snapshot::{Snapshot, World},
     stage::{Watchable, Watched},
+    upstream::Bearer,
 };
 
 use ward::Ward;
@@ -40,6 +41,7 @@ pub(super) struct Listens {
     hub: Arc<Hub>,
     world: Arc<World>,
     sanitizer: Arc<Sanitizer>,
+    upstreams: Arc<dyn Upstreams>,
     closing: CancellationToken,
 }
 
@@ -47,6 +49,8 @@ pub(super) struct Listens {
 struct Open {
     listener: Listener,
     watched: Vec<Watched>,
+    /// What the listen goes with at the upstream of each.
+    bearers: Vec<Option<Bearer>>,
     /// Which of them are in force.
     in_force: Vec<bool>,
     call: (CallId, Trail),
@@ -61,6 +65,7 @@ impl Listens {
             hub: parts.world.hub().clone(),
             world: parts.world.clone(),
             sanitizer: parts.sanitizer.clone(),
+            upstreams: parts.upstreams.clone(),
             closing: parts.closing.clone(),
         }
     }
@@ -131,9 +136,14 @@ impl Listens {
             tasks: Vec::new(),
             ..*asked
         }));
+        let bearers = watched
+            .iter()
+            .map(|it| self.upstreams.bearer(&it.at.upstream, &call.identity))
+            .collect();
         let open = Open {
             listener,
             watched,
+            bearers,
             in_force,
             call: (call.id, call.trail.clone()),
             sanitizer: self.sanitizer,
@@ -192,7 +202,9 @@ impl Open {
                     {
                         continue;
                     }
-                    let told = |below| may_be_told(&self.sanitizer, &self.call, at, below);
+                    let bearer = self.bearers[watched].as_ref();
+                    let told =
+                        |below| may_be_told(&self.sanitizer, &self.call, (at, bearer), below);
                     Change::Resource(if below.as_ref().is_none_or(told) {
                         outward
                     } else {

@@ -186,16 +186,13 @@ impl CheckContent {
         let tool = passage.tool(&call.op);
         let bearer = self.upstreams.bearer(&route.upstream, &call.identity);
         let actions = self.sanitizer.rules().actions(Some(&route.upstream), tool);
-        let lent = bearer
-            .filter(|_| is_sought(actions, Direction::Arguments))
-            .and_then(Bearer::into_first);
+        let lent = first(bearer, actions, Direction::Arguments);
         let subject = Subject {
             upstream: Some(&route.upstream),
             item: Some(&route.local),
             call: Some((call.id, &call.trail)),
-            lent: lent.as_slice(),
             skip: ours(&call.op),
-            ..Subject::new(Direction::Arguments, actions)
+            ..Subject::new(Direction::Arguments, actions, lent.as_slice())
         };
         // Their keys are whatever who asked called them.
         let answered = Subject {
@@ -232,14 +229,14 @@ impl CheckContent {
             upstream, local, ..
         } in watched.iter().map(|watched| &watched.at)
         {
+            let actions = self.sanitizer.rules().actions(Some(upstream), None);
+            let bearer = self.upstreams.bearer(upstream, &call.identity);
+            let lent = first(bearer, actions, Direction::Arguments);
             let subject = Subject {
                 upstream: Some(upstream),
                 item: Some(local),
                 call: Some((call.id, &call.trail)),
-                ..Subject::new(
-                    Direction::Arguments,
-                    self.sanitizer.rules().actions(Some(upstream), None),
-                )
+                ..Subject::new(Direction::Arguments, actions, lent.as_slice())
             };
             self.look(call, &named(local), &subject)?;
         }
@@ -260,6 +257,12 @@ impl CheckContent {
     }
 }
 
+/// What nobody may be told of as a call begins, beside what is always held; nothing where that is not looked for.
+fn first(bearer: Option<Bearer>, actions: &Actions, direction: Direction) -> Option<SecretString> {
+    let bearer = bearer.filter(|_| is_sought(actions, direction));
+    bearer.and_then(Bearer::into_first)
+}
+
 /// What nobody may learn of a call beside what is always held; nothing where that is not looked for.
 fn tokens(bearer: Option<&Bearer>, actions: &Actions, direction: Direction) -> Vec<SecretString> {
     let bearer = bearer.filter(|_| is_sought(actions, direction));
@@ -277,22 +280,21 @@ fn named(uri: &str) -> Json {
 }
 
 /// Whether the address of what lies below a watched resource may be told as its upstream writes it: nothing would be altered in
-/// it.
+/// it. `bearer` is what the listen goes with there.
 pub(super) fn may_be_told(
     sanitizer: &Sanitizer,
     (call, trail): &(CallId, Trail),
-    watched: &Watchable,
+    (watched, bearer): (&Watchable, Option<&Bearer>),
     below: &Arc<str>,
 ) -> bool {
     let upstream = Some(&watched.upstream);
+    let actions = sanitizer.rules().actions(upstream, None);
+    let lent = tokens(bearer, actions, Direction::Results);
     let subject = Subject {
         upstream,
         item: Some(&watched.local),
         call: Some((*call, trail)),
-        ..Subject::new(
-            Direction::Results,
-            sanitizer.rules().actions(upstream, None),
-        )
+        ..Subject::new(Direction::Results, actions, &lent)
     };
     let address = named(below);
     match look_through(address.len(), || sanitizer.look(&address, &subject)) {
@@ -418,16 +420,14 @@ impl Watch {
 
     fn subject<'s>(&'s self, reading: Reading, lent: &'s [SecretString]) -> Subject<'s> {
         Subject {
-            direction: Direction::Results,
             upstream: self.upstream.as_ref(),
             item: self.item.as_ref(),
             call: Some((self.call, &self.trail)),
-            actions: &self.actions,
-            lent,
             skip: reading.handles,
             questions: reading.questions,
             blocks: reading.blocks,
             sealed: self.sealed,
+            ..Subject::new(Direction::Results, &self.actions, lent)
         }
     }
 

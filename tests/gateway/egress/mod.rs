@@ -13,8 +13,8 @@ use usher::{app::App, config, tasks::Tasks};
 
 use self::issuer::Issuer;
 use super::harness::{
-    Client, EVERYTHING, Heard, MEDDLING, PATIENCE, Pairing, Play, Revision, Upstream, text_result,
-    tool,
+    Client, EVERYTHING, Heard, MEDDLING, PATIENCE, Pairing, Play, Revision, Upstream, resource,
+    text_result, tool,
 };
 
 /// A gateway whose configuration refers to secrets.
@@ -264,6 +264,32 @@ pairings! {
         let failed = client.call("notes_t", "{}").await;
         assert!(failed.body.contains("[redacted:"), "{failed:?}");
         assert!(!failed.body.contains(TOKEN) && !failed.body.contains(&encoded), "{failed:?}");
+    }
+}
+
+pairings! {
+    /// SECURITY 7, C3: what is watched is said to a server, and what changed is said by it.
+    async fn a_token_that_goes_with_a_listen_is_told_in_no_address(pair: Pairing) {
+        const WATCHED: &str = "note://d";
+        const TOKEN: &str = "t0k-service-0";
+        let issuer = Issuer::start();
+        let notes = pair.upstream().resources([resource(WATCHED)]).telling();
+        let gateway = Secretive::start(&notes, &grant("client_credentials", &issuer), &[]).await;
+        let client = gateway.client(pair.client).await;
+        let uri = format!("notes+note://x/{TOKEN}");
+        let refused = if pair.client_is_modern() {
+            let listen = format!(r#"{{"notifications":{{"resourceSubscriptions":["{uri}"]}}}}"#);
+            client.ask("subscriptions/listen", &listen).await
+        } else {
+            client.ask("resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#)).await
+        };
+        assert_eq!(refused.refusal(), (-31015, "content_blocked".to_owned()));
+        assert!(!refused.message().contains(TOKEN), "{refused:?}");
+        let mut watch = client.watch(&[], &["notes+note://d"]).await;
+        notes.updated(WATCHED, &format!("{WATCHED}/{TOKEN}")).await;
+        assert_eq!(watch.resource().await, "notes+note://d");
+        notes.updated(WATCHED, "note://d/part").await;
+        assert_eq!(watch.resource().await, "notes+note://d/part");
     }
 }
 
