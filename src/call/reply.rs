@@ -60,6 +60,8 @@ pub struct Page {
     pub public: bool,
     /// Upstreams whose items are missing or stale, where there are any; told in vendor `_meta` (PROTOCOL H11).
     pub away: Option<Arc<[String]>>,
+    /// Upstreams that have more items than are listed, where there are any; told in the same way.
+    pub partial: Option<Arc<[String]>>,
 }
 
 /// What a server offers: learned from an upstream, or merged for an endpoint.

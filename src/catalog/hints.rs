@@ -86,7 +86,21 @@ fn is_shaped(part: &Part) -> bool {
 
 /// Which of these are away; `None` where none is.
 pub(super) fn away<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Arc<[String]>> {
-    let away = parts.filter(|part| part.is_away());
-    let names: Vec<_> = away.map(|part| part.id().to_string()).collect();
+    named(parts.filter(|part| part.is_away()))
+}
+
+/// Of which of these a list of this kind was cut short; `None` where none was.
+pub(super) fn partial<'a>(
+    kind: ListKind,
+    parts: impl Iterator<Item = &'a Part>,
+) -> Option<Arc<[String]>> {
+    named(parts.filter(|part| {
+        let contribution = part.contribution.as_ref();
+        contribution.is_some_and(|contribution| contribution.listing(kind).truncated)
+    }))
+}
+
+fn named<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Arc<[String]>> {
+    let names: Vec<_> = parts.map(|part| part.id().to_string()).collect();
     (!names.is_empty()).then(|| names.into())
 }

@@ -96,6 +96,8 @@ pub struct Hints {
     pub public: bool,
     /// Upstreams whose items are missing or stale.
     pub away: Option<Arc<[String]>>,
+    /// Upstreams that have more items than are listed: reading them came to a limit (SECURITY CAT-6).
+    pub partial: Option<Arc<[String]>>,
 }
 
 impl Catalog {

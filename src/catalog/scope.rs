@@ -37,6 +37,7 @@ pub(super) struct ScopeView {
     pub(super) offered: Offered,
     hints: [Freshness; ListKind::COUNT],
     away: Option<Arc<[String]>>,
+    partial: [Option<Arc<[String]>>; ListKind::COUNT],
     extent: Extent,
     /// The upstreams that have a part in it, by rank.
     members: Vec<usize>,
@@ -111,6 +112,8 @@ impl ScopeView {
             }),
             lists,
             away: hints::away(members.iter().map(|rank| &parts[*rank])),
+            partial: ListKind::EVERY
+                .map(|kind| hints::partial(kind, members.iter().map(|rank| &parts[*rank]))),
             extent,
             members,
             loose,
@@ -139,6 +142,7 @@ impl ScopeView {
             ttl_millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             public: self.is_public(kind, after),
             away: self.away.clone(),
+            partial: self.partial[kind as usize].clone(),
         }
     }
 

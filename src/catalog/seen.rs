@@ -27,6 +27,7 @@ pub struct View {
     face: Face,
     offered: Offered,
     away: Option<Arc<[String]>>,
+    partial: [Option<Arc<[String]>>; ListKind::COUNT],
     /// The upstreams of which something is seen, by rank.
     members: Vec<usize>,
 }
@@ -85,6 +86,7 @@ impl Catalog {
             face: face::merge(&whole.labelled(&self.parts), parts()),
             offered: Offered::of(parts()),
             away: hints::away(parts()),
+            partial: ListKind::EVERY.map(|kind| hints::partial(kind, parts())),
             lists,
             members,
         })
@@ -115,6 +117,7 @@ impl Catalog {
             ttl_millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             public: false,
             away: view.away.clone(),
+            partial: view.partial[kind as usize].clone(),
         }
     }
 }

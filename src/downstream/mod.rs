@@ -594,15 +594,17 @@ fn push_cursor(out: &mut Vec<u8>, page: &Page) {
     }
 }
 
-/// The vendor mark of a page that lacks upstreams (PROTOCOL H11).
-fn away(page: &Page) -> Option<(&'static str, Json)> {
-    let names: Vec<_> = page
-        .away
-        .as_ref()?
-        .iter()
-        .map(|name| Json::string(name))
-        .collect();
-    Some(("dev.usher/away", Json::array(&names)))
+/// The vendor marks of a page that lacks upstreams, or some of what they have (PROTOCOL H11).
+fn lacks(page: &Page) -> Vec<(&'static str, Json)> {
+    let marks = [
+        ("dev.usher/away", &page.away),
+        ("dev.usher/partial", &page.partial),
+    ];
+    let marks = marks.into_iter().filter_map(|(key, names)| {
+        let names = names.as_ref()?.iter().map(|name| Json::string(name));
+        Some((key, Json::array(&names.collect::<Vec<_>>())))
+    });
+    marks.collect()
 }
 
 /// Whether an upstream's error says that exactly this resource is not there: its `data.uri` is the one asked for.

@@ -467,12 +467,12 @@ impl Wording for Words {
             b",\"cacheScope\":\"private\""
         });
         out.extend_from_slice(b",\"_meta\":");
-        match super::away(page) {
-            None => out.extend_from_slice(OWN_META.as_bytes()),
-            Some(away) => {
-                let [own] = own_meta();
-                out.extend_from_slice(meta::object_of(&[own, away]).bytes());
-            }
+        let lacks = super::lacks(page);
+        if lacks.is_empty() {
+            out.extend_from_slice(OWN_META.as_bytes());
+        } else {
+            let all: Vec<_> = own_meta().into_iter().chain(lacks).collect();
+            out.extend_from_slice(meta::object_of(&all).bytes());
         }
         out.extend_from_slice(b"}}");
         out.into()

@@ -157,6 +157,7 @@ impl Leaf {
             ttl_millis: hints.ttl_millis,
             public: hints.public,
             away: hints.away,
+            partial: hints.partial,
         })))
     }
 }

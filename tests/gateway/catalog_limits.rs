@@ -182,6 +182,11 @@ pairings! {
         assert_eq!((of("endless_"), of("looping_"), of("sound_")), (20, 1, 1), "{tools:?}");
         assert_eq!(endless.heard("tools/list").len(), 20);
         assert_eq!(looping.heard("tools/list").len(), 2);
+        let listed = client.ask("tools/list", "{}").await.value();
+        let partial = listed["_meta"]["dev.usher/partial"].as_array();
+        assert!(partial.is_some_and(|names| names == &["endless", "looping"]), "{listed}");
+        let others = client.ask("prompts/list", "{}").await.value();
+        assert!(others["_meta"].get("dev.usher/partial").is_none(), "{others}");
         for key in ["endless", "looping"] {
             let reports = gateway.reports(key);
             assert!(reports.iter().any(|report| report.contains("cut short")), "{reports:?}");

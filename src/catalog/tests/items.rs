@@ -1,7 +1,7 @@
 //! What becomes of single definitions: bounds, edits, conversion.
 
 use super::{
-    super::{Reason, SchemaFault},
+    super::{Hints, Reason, Route, SchemaFault},
     *,
 };
 use crate::protocol::mirror::BadAnnotation;
@@ -213,17 +213,29 @@ fn cat_6_where_all_do_not_fit_each_upstream_has_its_share_and_what_others_leave(
 fn cat_6_a_list_that_was_cut_short_says_so_and_may_not_be_kept() {
     let mut cut = tools(&["a"]);
     cut.tools.truncated = true;
-    let catalog = build(&rules(&[("a", "a")]), vec![("a", cut)], None);
+    let brought = vec![("a", cut), ("b", tools(&["b"]))];
+    let catalog = build(&rules(&[("a", "a"), ("b", "b")]), brought, None);
     assert_eq!(catalog.reports()[0].reason, Reason::CutShort);
-    let hints = catalog
-        .hints(
-            &Scope::All,
-            ListKind::Tools,
-            &Position::start(),
-            Instant::now(),
-        )
-        .unwrap();
-    assert_eq!(hints.ttl_millis, 0);
+    let whole = |kind| {
+        let (start, now) = (Position::start(), Instant::now());
+        catalog.hints(&Scope::All, kind, &start, now).unwrap()
+    };
+    assert_eq!(whole(ListKind::Tools).ttl_millis, 0);
+    // Who sees nothing of that upstream is told nothing of it, either.
+    let seen = |upstream: &str, kind| {
+        let sees = |_, route: &Route, _: &str| route.upstream.as_str() == upstream;
+        let view = catalog.view(&Scope::All, sees, &[]).unwrap();
+        catalog.seen_hints(&view, kind, Instant::now())
+    };
+    let named = |hints: Hints| hints.partial.map(|names| names.to_vec());
+    assert_eq!(named(whole(ListKind::Tools)), Some(vec!["a".to_owned()]));
+    assert_eq!(named(whole(ListKind::Prompts)), None);
+    assert_eq!(
+        named(seen("a", ListKind::Tools)),
+        Some(vec!["a".to_owned()])
+    );
+    assert_eq!(named(seen("a", ListKind::Prompts)), None);
+    assert_eq!(named(seen("b", ListKind::Tools)), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{convert, tasks};
 use crate::{
     call::{InputRequired, Op, Page, ServerCard, TaskOp},
     downstream::{
-        SERVER_INFO, away, exchange::Wording, hop_local, is_about, problem::resource_not_found,
+        SERVER_INFO, exchange::Wording, hop_local, is_about, lacks, problem::resource_not_found,
         push_cursor,
     },
     json::Json,
@@ -63,14 +63,15 @@ impl Wording for Words {
 
     fn page_tail(&self, page: &Page) -> Bytes {
         // Of most pages there is nothing more to say.
-        if page.next.is_none() && page.away.is_none() {
+        let lacks = lacks(page);
+        if page.next.is_none() && lacks.is_empty() {
             return Bytes::from_static(b"}}");
         }
         let mut out = Vec::with_capacity(160);
         push_cursor(&mut out, page);
-        if let Some(away) = away(page) {
+        if !lacks.is_empty() {
             out.extend_from_slice(b",\"_meta\":");
-            out.extend_from_slice(meta::object_of(&[away]).bytes());
+            out.extend_from_slice(meta::object_of(&lacks).bytes());
         }
         out.extend_from_slice(b"}}");
         out.into()
