@@ -97,6 +97,8 @@ pub struct Denied {
     /// Whether the item is not even listed for whoever asks: then the answer is that for an unknown name, byte for byte
     /// (SECURITY AUTHZ-7), and `text` is for the audit record alone.
     pub hidden: bool,
+    /// Whether what does not depend on the request was found out for this and is remembered from now on, which takes longer.
+    pub anew: bool,
     /// The policies that decided: those that forbid, or that could not be evaluated, or that mention what cannot be
     /// represented, or that would permit with the scopes; none when simply none permits.
     pub policies: Vec<Arc<str>>,
@@ -137,6 +139,7 @@ impl Denied {
         Self {
             reason: Refusal::Denied,
             hidden: true,
+            anew: false,
             policies: Vec::new(),
             digest: "".into(),
             text: "no policy permits this".into(),

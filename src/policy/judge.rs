@@ -194,6 +194,7 @@ pub(super) fn denied(
     Denied {
         reason,
         hidden: false,
+        anew: false,
         policies,
         digest: set.compiled.digest.clone(),
         text: text.to_owned(),

@@ -169,12 +169,16 @@ impl Prepared {
             item: number,
             action: ask.action,
         };
-        let ready = self.laid.slices.get(&key).unwrap_or_else(|| {
-            let ready = Arc::new(self.ready(set, class, laid, ask.action));
-            self.laid.slices.insert(key, ready.clone());
-            ready
-        });
-        self.settle(set, class, laid, &ready, ask)
+        if let Some(ready) = self.laid.slices.get(&key) {
+            return self.settle(set, class, laid, &ready, ask);
+        }
+        let ready = Arc::new(self.ready(set, class, laid, ask.action));
+        self.laid.slices.insert(key, ready.clone());
+        let decided = self.settle(set, class, laid, &ready, ask);
+        decided.map_err(|denied| Denied {
+            anew: true,
+            ..denied
+        })
     }
 
     pub(super) fn item(&self, set: &super::Set, subject: &Subject<'_>) -> Arc<Laid> {

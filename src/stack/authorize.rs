@@ -157,7 +157,8 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
         if !denied.hidden {
             return Error::from(denied);
         }
-        if catalog.listed(&call.scope, kind, asked).is_some() {
+        // Who asks for the first time waited for as long already.
+        if !denied.anew && catalog.listed(&call.scope, kind, asked).is_some() {
             linger(call, snapshot);
         }
         missing(&call.op)

@@ -32,6 +32,35 @@ fn what_nothing_permits_is_denied_and_hidden() {
     assert_eq!(over.word(&key, "docs_search", "{}"), "policy_denied");
 }
 
+// SECURITY AUTHZ-7
+#[test]
+fn a_denial_says_whether_it_took_as_long_as_one_of_what_nobody_knows() {
+    let over = Over::new(
+        r#"permit(principal == User::"ana", action in Action::"use", resource in Upstream::"docs");"#,
+    );
+    let (ana, ben) = (user("ana", &[]), user("ben", &[]));
+    for (who, what) in [(&ana, "github_create_issue"), (&ben, "docs_search")] {
+        let anew = || over.decide(who, what, "{}").expect_err("denied").anew;
+        assert!(anew(), "the first time");
+        assert!(!anew() && !anew(), "it is remembered");
+    }
+    // Of what is in no list nothing is remembered, and nothing has to be waited for.
+    for _ in 0..2 {
+        let nothing = over.prepared.decide(&Ask {
+            who: &ben,
+            action: Action::Call,
+            item: Subject {
+                local: "nothing",
+                outward: "docs_nothing",
+                ..subject(over.find("docs_search"))
+            },
+            arguments: None,
+            circumstances: circumstances(),
+        });
+        assert!(!nothing.expect_err("denied").anew);
+    }
+}
+
 // SECURITY AUTHZ-1
 #[test]
 fn without_policies_everything_is_permitted_and_with_broken_ones_nothing() {
