@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        call::{Identity, IdentityKind, Principal, ServerCard},
+        call::{Identity, IdentityKind, ServerCard},
         catalog::{
             Listing,
             rules::{CatalogRules, NamingRules},
@@ -134,21 +134,7 @@ mod tests {
     }
 
     fn user(name: &str) -> Identity {
-        Identity {
-            principal: Principal::new(name),
-            kind: IdentityKind::User,
-            name: name.into(),
-            issuer: None,
-            groups: Default::default(),
-            tenant: None,
-            scopes: Default::default(),
-            client: None,
-            owner: None,
-            until: None,
-            revoked: Default::default(),
-            key: None,
-            assertion: None,
-        }
+        Identity::named(IdentityKind::User, name)
     }
 
     fn offering(name: &str) -> Contribution {

@@ -187,8 +187,6 @@ impl std::fmt::Debug for Auditor {
 mod tests {
     use std::{borrow::Cow, collections::HashSet, fs, io::BufReader, time::Duration};
 
-    use tokio_util::sync::CancellationToken;
-
     use super::*;
     use crate::{
         audit::{
@@ -201,7 +199,7 @@ mod tests {
             },
             recorder::{Bounds, Durability},
         },
-        call::{Affinity, Caller, Denial, Identity, Origin, Principal, Trail},
+        call::{Affinity, Caller, Denial, Identity, IdentityKind, Origin, Principal, Trail},
         findings::{Action, Direction, Finding},
         json::Json,
         protocol::{ClientCapabilities, Revision, names::Scope},
@@ -237,21 +235,10 @@ mod tests {
     }
 
     fn operation(n: usize) -> Operation {
-        let anybody = Identity::anonymous();
         let identity = Identity {
             principal: Principal::anonymous(),
-            kind: anybody.kind,
-            name: text(n, 1, "a\n").into(),
-            issuer: None,
-            groups: anybody.groups.clone(),
-            tenant: None,
-            scopes: anybody.scopes.clone(),
-            client: None,
             owner: Some(text(n, 2, "owner").into()),
-            until: None,
-            revoked: CancellationToken::new(),
-            key: None,
-            assertion: None,
+            ..Identity::named(IdentityKind::Anonymous, &text(n, 1, "a\n"))
         };
         let caller = Caller {
             principal: Principal::anonymous(),

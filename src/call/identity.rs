@@ -213,6 +213,26 @@ impl Identity {
         tokens.is_some_and(|(own, other)| own.0.expose_secret() == other.0.expose_secret())
     }
 
+    /// For tests: somebody of this name, which is their principal, too, of whom nothing else is known.
+    #[cfg(test)]
+    pub(crate) fn named(kind: IdentityKind, name: &str) -> Self {
+        Self {
+            principal: Principal::new(name),
+            kind,
+            name: name.into(),
+            issuer: None,
+            groups: BTreeSet::new(),
+            tenant: None,
+            scopes: BTreeSet::new(),
+            client: None,
+            owner: None,
+            until: None,
+            revoked: CancellationToken::new(),
+            key: None,
+            assertion: None,
+        }
+    }
+
     /// Whoever comes in where no authentication is configured.
     pub fn anonymous() -> Arc<Self> {
         // One for each lane, so that calls of two count nothing together.

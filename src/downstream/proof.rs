@@ -122,9 +122,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, time::Duration};
-
-    use tokio_util::sync::CancellationToken;
+    use std::time::Duration;
 
     use super::*;
     use crate::call::{End, Principal};
@@ -135,18 +133,8 @@ mod tests {
     fn identity(until: Option<SystemTime>) -> Arc<Identity> {
         Arc::new(Identity {
             principal: Principal::new("user i ana"),
-            kind: IdentityKind::User,
-            name: "ana".into(),
-            issuer: None,
-            groups: BTreeSet::new(),
-            tenant: None,
-            scopes: BTreeSet::new(),
-            client: None,
-            owner: None,
             until: until.map(|at| End::new(at, SKEW)),
-            revoked: CancellationToken::new(),
-            key: None,
-            assertion: None,
+            ..Identity::named(IdentityKind::User, "ana")
         })
     }
 

@@ -1,9 +1,8 @@
 //! Limits as a whole, in virtual time.
 
-use std::{cell::Cell, collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
+use std::{cell::Cell, net::IpAddr, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, advance};
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
@@ -18,18 +17,8 @@ const SECOND: Duration = Duration::from_secs(1);
 fn somebody(name: &str, groups: &[&str]) -> Identity {
     Identity {
         principal: Principal::new(format!("key|{name}")),
-        kind: IdentityKind::Key,
-        name: name.into(),
-        issuer: None,
-        owner: None,
         groups: groups.iter().map(|group| Arc::from(*group)).collect(),
-        tenant: None,
-        scopes: BTreeSet::new(),
-        client: None,
-        until: None,
-        revoked: CancellationToken::new(),
-        key: None,
-        assertion: None,
+        ..Identity::named(IdentityKind::Key, name)
     }
 }
 

@@ -14,7 +14,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::*;
 use crate::{
-    call::{Identity, IdentityKind, Principal, ServerCard},
+    call::{Identity, IdentityKind, ServerCard},
     catalog::{
         Position, Screened,
         rules::{CatalogBounds, NameRules, NamingRules, PageRules, Selection, ToolsetRules},
@@ -176,19 +176,8 @@ async fn what_is_the_same_is_not_built_again_and_may_be_kept_for_longer() {
 /// A user in these groups.
 fn user(name: &str, groups: &[&str]) -> Identity {
     Identity {
-        principal: Principal::new(name),
-        kind: IdentityKind::User,
-        name: name.into(),
-        issuer: None,
         groups: groups.iter().map(|group| Arc::from(*group)).collect(),
-        tenant: None,
-        scopes: Default::default(),
-        client: None,
-        owner: None,
-        until: None,
-        revoked: Default::default(),
-        key: None,
-        assertion: None,
+        ..Identity::named(IdentityKind::User, name)
     }
 }
 

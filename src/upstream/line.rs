@@ -356,11 +356,10 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::{
-        call::{IdentityKind, Principal},
+        call::IdentityKind,
         fetch::Address,
         tasks::Tasks,
         upstream::{
@@ -375,21 +374,7 @@ mod tests {
     };
 
     fn somebody(name: &str) -> Arc<Identity> {
-        Arc::new(Identity {
-            principal: Principal::new(name),
-            kind: IdentityKind::User,
-            name: name.into(),
-            issuer: None,
-            groups: Default::default(),
-            tenant: None,
-            scopes: Default::default(),
-            client: None,
-            owner: None,
-            until: None,
-            revoked: CancellationToken::new(),
-            key: None,
-            assertion: None,
-        })
+        Arc::new(Identity::named(IdentityKind::User, name))
     }
 
     /// A line to an upstream where each user has tokens of their own.

@@ -303,21 +303,7 @@ mod tests {
     #[test]
     fn who_has_a_name_is_one_with_all_others_where_what_is_sent_is_the_same_for_all() {
         let anybody = Identity::anonymous();
-        let ana = Identity {
-            principal: Principal::new("ana"),
-            kind: IdentityKind::User,
-            name: "ana".into(),
-            issuer: None,
-            groups: Default::default(),
-            tenant: None,
-            scopes: Default::default(),
-            client: None,
-            owner: None,
-            until: None,
-            revoked: Default::default(),
-            key: None,
-            assertion: None,
-        };
+        let ana = Identity::named(IdentityKind::User, "ana");
         let header = || (HeaderName::from_static("x-key"), "k".into());
         let theirs = Grant::TokenExchange {
             subject: SubjectType::AccessToken,

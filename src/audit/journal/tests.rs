@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
     net::IpAddr,
     path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -393,18 +392,8 @@ async fn who_is_known_is_named_where_what_they_sent_was_no_call() {
     let somebody = |name: &str, kind| {
         Arc::new(Identity {
             principal: Principal::new(format!("test {name}")),
-            kind,
-            name: name.into(),
             issuer: Some("https://login.example".into()),
-            groups: BTreeSet::new(),
-            tenant: None,
-            scopes: BTreeSet::new(),
-            client: None,
-            owner: None,
-            until: None,
-            revoked: CancellationToken::new(),
-            assertion: None,
-            key: None,
+            ..Identity::named(kind, name)
         })
     };
     let mallory = somebody("mallory", IdentityKind::User);

@@ -254,9 +254,9 @@ pub(in crate::downstream) fn random_id() -> String {
 mod tests {
     use super::*;
     use crate::{
-        call::{IdentityKind, Op, Principal},
+        call::{IdentityKind, Op},
         downstream::legacy::{flights::Flights, outbox::Form},
-        json::{Json, Limits},
+        json::Limits,
         jsonrpc::RequestId,
         metrics::{Bound, seen},
     };
@@ -292,22 +292,7 @@ mod tests {
 
     /// Who was proved to be this principal.
     fn proved(principal: &str) -> Arc<Identity> {
-        let anonymous = Identity::anonymous();
-        Arc::new(Identity {
-            principal: Principal::new(principal),
-            kind: anonymous.kind,
-            name: principal.into(),
-            issuer: None,
-            groups: anonymous.groups.clone(),
-            tenant: None,
-            scopes: anonymous.scopes.clone(),
-            client: None,
-            owner: None,
-            until: None,
-            revoked: CancellationToken::new(),
-            key: None,
-            assertion: None,
-        })
+        Arc::new(Identity::named(IdentityKind::Anonymous, principal))
     }
 
     #[tokio::test]

@@ -10,7 +10,6 @@ mod templates;
 use std::{sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
@@ -33,18 +32,8 @@ fn set(text: &str) -> Policy {
 fn somebody(kind: IdentityKind, name: &str, groups: &[&str]) -> Identity {
     Identity {
         principal: Principal::new(format!("{kind:?}:{name}")),
-        kind,
-        name: name.into(),
-        issuer: None,
         groups: groups.iter().map(|group| Arc::from(*group)).collect(),
-        tenant: None,
-        scopes: Default::default(),
-        client: None,
-        owner: None,
-        until: None,
-        revoked: CancellationToken::new(),
-        key: None,
-        assertion: None,
+        ..Identity::named(kind, name)
     }
 }
 

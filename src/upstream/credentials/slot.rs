@@ -281,7 +281,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::call::{Assertion, IdentityKind, Principal};
+    use crate::call::{Assertion, IdentityKind};
 
     /// Counts how often it is asked; each answer is another token with this life, after a second.
     #[derive(Clone)]
@@ -402,19 +402,8 @@ mod tests {
         };
         let proof = |token: &str| {
             Some(Arc::new(Identity {
-                principal: Principal::new("ana"),
-                kind: IdentityKind::User,
-                name: "ana".into(),
-                issuer: None,
-                owner: None,
-                groups: Default::default(),
-                tenant: None,
-                scopes: Default::default(),
-                client: None,
-                until: None,
-                revoked: Default::default(),
-                key: None,
                 assertion: Some(Assertion(token.into())),
+                ..Identity::named(IdentityKind::User, "ana")
             }))
         };
         let [old, new] = [proof("old"), proof("new")];

@@ -6,14 +6,13 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     spec::{ClientAuth, Place, ServerSpec, SubjectType},
     *,
 };
 use crate::{
-    call::{IdentityKind, Principal},
+    call::IdentityKind,
     fetch::{
         Address, MetadataError,
         answering::{Answering, answer, ok},
@@ -60,19 +59,8 @@ pub(super) fn credentials(spec: GrantSpec) -> Credentials {
 /// Somebody who came with this token.
 pub(super) fn somebody(name: &str, assertion: Option<&str>) -> Arc<Identity> {
     Arc::new(Identity {
-        principal: Principal::new(name),
-        kind: IdentityKind::User,
-        name: name.into(),
-        issuer: None,
-        groups: BTreeSet::new(),
-        tenant: None,
-        scopes: BTreeSet::new(),
-        client: None,
-        owner: None,
-        until: None,
-        revoked: CancellationToken::new(),
-        key: None,
         assertion: assertion.map(|text| Assertion(text.to_owned().into())),
+        ..Identity::named(IdentityKind::User, name)
     })
 }
 

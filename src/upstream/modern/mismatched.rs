@@ -13,7 +13,7 @@ use super::{
     *,
 };
 use crate::{
-    call::{IdentityKind, Origin, Principal, Trail},
+    call::{IdentityKind, Origin, Trail},
     catalog::rules::CatalogBounds,
     tasks::Tasks,
     upstream::{
@@ -226,21 +226,7 @@ async fn what_was_read_for_one_principal_is_no_others() {
     let anew = Anew::default();
     let read = AtomicUsize::new(0);
     let somebody = |name: &str| {
-        let identity = Identity {
-            principal: Principal::new(name),
-            kind: IdentityKind::User,
-            name: name.into(),
-            issuer: None,
-            owner: None,
-            groups: Default::default(),
-            tenant: None,
-            scopes: Default::default(),
-            client: None,
-            until: None,
-            revoked: Default::default(),
-            key: None,
-            assertion: None,
-        };
+        let identity = Identity::named(IdentityKind::User, name);
         Some(identity.grantee())
     };
     for (whose, readings) in [

@@ -344,7 +344,7 @@ fn are_one(proof: &Arc<Identity>, other: &Arc<Identity>) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        call::{Assertion, IdentityKind, Principal},
+        call::{Assertion, IdentityKind},
         upstream::bell::Spacing,
     };
 
@@ -358,19 +358,8 @@ mod tests {
 
     fn with_token(name: &str, token: Option<&str>) -> Arc<Identity> {
         Arc::new(Identity {
-            principal: Principal::new(name),
-            kind: IdentityKind::User,
-            name: name.into(),
-            issuer: None,
-            owner: None,
-            groups: Default::default(),
-            tenant: None,
-            scopes: Default::default(),
-            client: None,
-            until: None,
-            revoked: Default::default(),
-            key: None,
             assertion: token.map(|token| Assertion(token.into())),
+            ..Identity::named(IdentityKind::User, name)
         })
     }
 

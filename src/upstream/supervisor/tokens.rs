@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use crate::{
-    call::{Assertion, Identity, IdentityKind, Principal},
+    call::{Assertion, Identity, IdentityKind},
     connect::{
         Connections,
         spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec::Discovered},
@@ -55,19 +55,8 @@ fn each_their_own() -> UpstreamSpec {
 
 fn somebody(name: &str) -> Arc<Identity> {
     Arc::new(Identity {
-        principal: Principal::new(name),
-        kind: IdentityKind::User,
-        name: name.into(),
-        issuer: None,
-        owner: None,
-        groups: Default::default(),
-        tenant: None,
-        scopes: Default::default(),
-        client: None,
-        until: None,
-        revoked: CancellationToken::new(),
-        key: None,
         assertion: Some(Assertion(name.to_owned().into())),
+        ..Identity::named(IdentityKind::User, name)
     })
 }
 

@@ -32,21 +32,9 @@ fn door(service: McpService, tasks: &Tasks) -> Door {
 
 /// A proof of other rights than nobody has.
 fn with_rights_of(name: &str) -> Arc<Identity> {
-    let anonymous = Identity::anonymous();
     Arc::new(Identity {
         principal: Principal::anonymous(),
-        kind: IdentityKind::Key,
-        name: name.into(),
-        issuer: None,
-        groups: anonymous.groups.clone(),
-        tenant: None,
-        scopes: anonymous.scopes.clone(),
-        client: None,
-        owner: None,
-        until: None,
-        revoked: CancellationToken::new(),
-        key: None,
-        assertion: None,
+        ..Identity::named(IdentityKind::Key, name)
     })
 }
 
