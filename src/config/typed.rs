@@ -237,10 +237,8 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
             Value::Scalar(scalar) => match scalar.text.as_str() {
                 "true" if scalar.plain => visitor.visit_bool(true),
                 "false" if scalar.plain => visitor.visit_bool(false),
-                text => match text.parse::<u64>() {
-                    Ok(number) if scalar.plain => visitor.visit_u64(number),
-                    _ => visitor.visit_str(text),
-                },
+                // Where several kinds may stand no number is one of them, and a text may look like one.
+                text => visitor.visit_str(text),
             },
         }
     }

@@ -9,7 +9,10 @@ use serde::{
     de::{self, MapAccess, Visitor},
 };
 
-use super::typed::mistake;
+use super::{
+    schema::{referring, spelled},
+    typed::mistake,
+};
 
 /// A time: a whole number and `ms`, `s`, `m`, `h` or `d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +194,7 @@ impl JsonSchema for Time {
         json_schema!({
             "type": "string",
             "description": "A whole number and `ms`, `s`, `m`, `h` or `d`.",
-            "pattern": "^([0-9]+ ?(ms|s|m|h|d)|\\$\\{(env|file):[^}]+\\})$",
+            "pattern": spelled(r"[0-9]+\s*(?:ms|s|m|h|d)"),
         })
     }
 }
@@ -205,7 +208,7 @@ impl JsonSchema for Size {
         json_schema!({
             "type": ["string", "integer"],
             "description": "A whole number of bytes, or one and `B`, `KiB`, `MiB` or `GiB`.",
-            "pattern": "^([0-9]+ ?(B|KiB|MiB|GiB)?|\\$\\{(env|file):[^}]+\\})$",
+            "pattern": spelled(r"[0-9]+\s*(?:B|KiB|MiB|GiB)?"),
             "minimum": 0,
         })
     }
@@ -220,7 +223,7 @@ impl JsonSchema for Secret {
         json_schema!({
             "type": "string",
             "description": "A secret: `${env:NAME}` or `${file:/path}`, never the text itself.",
-            "pattern": "\\$\\{(env|file):[^}]+\\}",
+            "pattern": referring(),
         })
     }
 }

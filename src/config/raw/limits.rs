@@ -9,6 +9,7 @@ use serde::{
 };
 
 use super::super::{
+    schema::spelled,
     typed::mistake,
     units::{Ordered, Size, Time},
 };
@@ -151,6 +152,10 @@ impl<'de> Deserialize<'de> for OneOrMore {
                 Ok(OneOrMore(vec![word.to_owned()]))
             }
 
+            fn visit_bool<E: de::Error>(self, word: bool) -> Result<OneOrMore, E> {
+                self.visit_str(if word { "true" } else { "false" })
+            }
+
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMore, A::Error> {
                 let mut words = Vec::new();
                 while let Some(word) = list.next_element()? {
@@ -179,6 +184,10 @@ impl<'de> Deserialize<'de> for Matching {
                 Ok(Matching::One(text.to_owned()))
             }
 
+            fn visit_bool<E: de::Error>(self, text: bool) -> Result<Matching, E> {
+                self.visit_str(if text { "true" } else { "false" })
+            }
+
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Matching, A::Error> {
                 Ordered::deserialize(MapAccessDeserializer::new(map)).map(Matching::Each)
             }
@@ -197,7 +206,7 @@ impl JsonSchema for RateText {
         json_schema!({
             "type": "string",
             "description": "A whole number and `/s`, `/min`, `/h` or `/d`.",
-            "pattern": "^([0-9]+ ?/ ?(s|min|h|d)|\\$\\{(env|file):[^}]+\\})$",
+            "pattern": spelled(r"\s*\+?0*(?:[1-9][0-9]{0,5}|1000000)\s*/\s*(?:s|min|h|d)\s*"),
         })
     }
 }
@@ -211,7 +220,8 @@ impl JsonSchema for OneOrMore {
         json_schema!({
             "anyOf": [
                 { "type": "string" },
-                { "type": "array", "items": { "type": "string" } },
+                // In a list, so that it is seen that nothing is no empty one here.
+                { "type": ["array"], "items": { "type": "string" } },
             ],
         })
     }

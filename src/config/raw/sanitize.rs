@@ -179,7 +179,7 @@ impl JsonSchema for Choice {
         let block = generator.subschema_for::<Directions>();
         json_schema!({
             "description": "An action for all directions, as far as it fits, or one for each.",
-            "anyOf": [{ "enum": ["off", "flag", "remove", "neutralise", "redact", "block"] }, block],
+            "anyOf": [{ "enum": ["off", "flag", "remove", "neutralise", "redact", "block", false] }, block],
         })
     }
 }

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 use crate::config::{
+    schema::spelled,
     typed::mistake,
     units::{Secret, Time},
 };
@@ -99,7 +100,7 @@ impl JsonSchema for Share {
         json_schema!({
             "type": "string",
             "description": "A number from 0 to 100, of at most four decimals, and `%`.",
-            "pattern": "^([0-9]+(\\.[0-9]{1,4})? ?%|\\$\\{(env|file):[^}]+\\})$",
+            "pattern": spelled(r"0*(?:100(?:\.0{1,4})?|[0-9]{1,2}(?:\.[0-9]{1,4})?)\s*%"),
         })
     }
 }

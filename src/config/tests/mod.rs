@@ -10,6 +10,7 @@ mod grants;
 mod limits;
 mod parts;
 mod refused;
+mod schema;
 mod secrets;
 mod telemetry;
 
