@@ -31,14 +31,14 @@ use super::{
     spec::UpstreamSpec,
     supervisor::Supervisor,
     tally::{Counts, Tally},
-    terms::Terms,
+    terms::{self, Terms},
 };
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
     catalog::{Route, rules::CatalogBounds},
     connect::Connections,
     events::{Desk, Lists},
-    metrics,
+    metrics::{self, Bound},
     protocol::{Revision, UpstreamId},
     tasks::{Tasks, clock},
 };
@@ -274,7 +274,8 @@ impl Upstream {
                 Ok(peer) => {
                     // Whoever comes too late for anything to be tried has waited for somebody else.
                     let tried = (call.deadline > clock::now()).then_some(call.id);
-                    let reply = this.learned(&peer, peer.call(call, route).await);
+                    let is_got = terms::is_got(&call.op);
+                    let reply = this.learned(&peer, is_got, peer.call(call, route).await);
                     if let (Err(error), Some(call)) = (&reply, tried) {
                         this.shared.terms.mishaps.note(call, error);
                     }
@@ -308,12 +309,14 @@ impl Upstream {
     fn learned(
         &self,
         peer: &Arc<dyn Peer>,
+        is_got: bool,
         reply: Result<Reply, UpstreamError>,
     ) -> Result<Reply, UpstreamError> {
         if let Err(error) = &reply
             && let Some(bound) = error.bound()
         {
-            metrics::reached(bound);
+            let of_list = is_got && bound == Bound::DeadlineCall;
+            metrics::reached(if of_list { Bound::DeadlineList } else { bound });
         }
         if peer.carries_all() && self.is_there(peer) {
             if self.shared.circuit.is_startling(&reply) {

@@ -206,9 +206,9 @@ pub struct Timeouts {
     pub connect: Duration,
     /// From the start of a process to the end of its handshake: some download themselves first. Default 60 s.
     pub start: Duration,
-    /// To a whole list or other short request. Default 15 s.
+    /// To a whole list, and to what is got by its name: a prompt, a skill. Default 15 s.
     pub list: Duration,
-    /// To the outcome of a call. Default 60 s, at most 300 s.
+    /// To the outcome of a call, or of whatever else is asked for. Default 60 s, at most 300 s.
     pub call: Duration,
     /// Without a byte on a stream that owes an outcome. Default 60 s.
     pub silence: Duration,

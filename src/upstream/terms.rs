@@ -25,7 +25,7 @@ use super::{
     spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec, UrlElicitation},
 };
 use crate::{
-    call::{Identity, IdentityKind, Principal},
+    call::{Call, Identity, IdentityKind, Op, Principal},
     catalog::rules::CatalogBounds,
     connect::Connections,
     events::Desk,
@@ -33,7 +33,7 @@ use crate::{
     metrics::{self, Bound},
     pins,
     protocol::UpstreamId,
-    tasks::Tasks,
+    tasks::{Tasks, clock},
 };
 
 /// One upstream's terms, shared by its supervisor, peers and sessions.
@@ -156,10 +156,26 @@ impl Terms {
         self.one_for_all && identity.kind != IdentityKind::Anonymous
     }
 
+    /// Until when the exchange for this has to be over that begins now (SECURITY 6).
+    pub(super) fn deadline(&self, call: &Call) -> Instant {
+        let time = if is_got(&call.op) {
+            self.timeouts.list
+        } else {
+            self.timeouts.call
+        };
+        call.deadline.min(clock::now() + time)
+    }
+
     /// Counts a frame that goes nowhere.
     pub(super) fn drop_frame(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Whether this is got by its name, and has the time of a list: SECURITY 6 tells getting from calling, and from nothing else. What is
+/// read may be long, and looks at a task are part of the call that runs it.
+pub(super) const fn is_got(op: &Op) -> bool {
+    matches!(op, Op::GetPrompt(_) | Op::GetSkill(_))
 }
 
 /// Slots for calls in flight, and a bounded queue before them.

@@ -295,9 +295,9 @@ pub(super) struct Tools {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Timeout {
-    /// To the outcome of a call. Default: 60s, at most 300s.
+    /// To the outcome of a call, or of whatever else is asked for, such as to read a resource. Default: 60s, at most 300s.
     pub(super) call: Option<Time>,
-    /// To a whole list or other short request. Default: 15s.
+    /// To a whole list, and to a prompt or a skill that is got by its name. Default: 15s.
     pub(super) list: Option<Time>,
     /// To a connection, a handshake over the network. Default: 5s, at most 60s.
     pub(super) connect: Option<Time>,

@@ -6,7 +6,13 @@ use super::{
     tests::{of, on_pipes, over_http},
     *,
 };
-use crate::upstream::scripted::{Play, Sent, a_route, an_address, note};
+use crate::{
+    call::Op,
+    upstream::{
+        scripted::{Play, Sent, a_route, an_address, note},
+        spec::Timeouts,
+    },
+};
 
 #[tokio::test(start_paused = true)]
 async fn giving_a_call_up_is_told_over_http_and_on_pipes() {
@@ -68,6 +74,27 @@ async fn a_call_whose_time_is_over_is_cancelled_over_http_and_on_pipes() {
     assert!(matches!(reply, Err(UpstreamError::Timeout(Deadline::Call))));
     let pipe = processes.made().remove(0);
     pipe.until_count("notifications/cancelled", 1).await;
+}
+
+/// SECURITY 6: list/get, call.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_has_the_time_of_a_list_over_http_and_on_pipes() {
+    let hang = |sent: &Sent| match sent.method.as_str() {
+        "prompts/get" => Play::Hang,
+        _ => Play::Status(202),
+    };
+    let (_http, by_http) = over_http(&an_address(), hang).await;
+    let (_pipes, by_pipe) = on_pipes(Isolation::Shared, move |_, sent| hang(sent)).await;
+    for peer in [by_http, by_pipe] {
+        let call = Call {
+            op: Op::GetPrompt("t".into()),
+            ..of("k")
+        };
+        let began = Instant::now();
+        let reply = peer.call(call, a_route("t")).await;
+        assert!(matches!(reply, Err(UpstreamError::Timeout(Deadline::Call))));
+        assert_eq!(began.elapsed(), Timeouts::default().list);
+    }
 }
 
 /// PROTOCOL D1, Cancel: that its stream is gone does not end the work.

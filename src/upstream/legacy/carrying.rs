@@ -144,7 +144,7 @@ impl Legacy {
         known_as: &Op,
         unwanted: Option<Unwanted>,
     ) -> Result<Reply, UpstreamError> {
-        let deadline = call.deadline.min(clock::now() + self.terms.timeouts.call);
+        let deadline = self.terms.deadline(call);
         match call
             .resume
             .as_ref()

@@ -43,7 +43,6 @@ use crate::{
     json::{Edits, Json, Kind, Node},
     pins::Mode,
     protocol::{Era, Revision, codes, extensions, meta, methods, methods::ListKind, mirror},
-    tasks::clock,
 };
 
 /// The longest that what a server says of itself is believed, whatever time to live it gives: nothing tells that it changed.
@@ -212,7 +211,7 @@ impl Modern {
                 gate.enter(&call.caller.principal, call.deadline).await?
             }
         };
-        let deadline = call.deadline.min(clock::now() + line.terms.timeouts.call);
+        let deadline = line.terms.deadline(call);
         // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
         let log = call.caller.log_level.filter(|_| line.wire.streamable);
         let declared = &call.caller.capabilities;
