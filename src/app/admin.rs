@@ -108,7 +108,7 @@ impl Controls {
     /// Everything that is wrong with them; then those before stay in force.
     pub(super) async fn reload_policies(&self) -> Result<Vec<Problem>, Vec<Problem>> {
         match &self.governor {
-            Some(governor) => governor.reloaded().await,
+            Some(governor) => governor.reloaded(None).await,
             None => Ok(Vec::new()),
         }
     }
@@ -135,7 +135,7 @@ impl Controls {
         reloaded
     }
 
-    /// Limits come last: they cannot go wrong any more by then.
+    /// Limits go with the policies, as one: they cannot go wrong any more by then.
     async fn read_again(&self) -> Result<Reloaded, Vec<Problem>> {
         let _one = self.reloading.lock().await;
         let load = self.standing().load.clone();
@@ -146,7 +146,20 @@ impl Controls {
                 Some(to_the_end("configuration", read).await?)
             }
         };
-        let unfit = self.reload_policies().await?;
+        // Bounds are taken at the start, as all that `restart_needed` tells of.
+        let limits = read.as_ref().map(|plan| LimitRules {
+            rules: plan.limits.rules.clone(),
+            ..self.world.load().limits().rules().clone()
+        });
+        let unfit = match &self.governor {
+            Some(governor) => governor.reloaded(limits).await?,
+            None => {
+                if let Some(limits) = limits {
+                    self.world.limit(limits);
+                }
+                Vec::new()
+            }
+        };
         let (mut reloaded, mut restart_keys) = (Vec::new(), Vec::new());
         if self.governor.is_some() {
             reloaded.push("policies");
@@ -154,12 +167,6 @@ impl Controls {
         let mut standing = self.standing();
         if let Some(plan) = read {
             reloaded.push("limits");
-            // Bounds are taken at the start, as all that `restart_needed` tells of.
-            let running = self.world.load().limits().rules().clone();
-            self.world.limit(LimitRules {
-                rules: plan.limits.rules,
-                ..running
-            });
             restart_keys = standing.loaded.differing(&plan.loaded);
             standing.restart_needed = !standing.loaded.differs_in_limits_alone(&plan.loaded);
             standing.loaded = standing.loaded.with_limits_of(&plan.loaded);

@@ -20,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::{
     audit::journal::{Journal, Kind},
     config::{Plan, PolicyPlan},
+    limits::LimitRules,
     policy::{Item, Outcome, Policy, Problem},
     snapshot::World,
     tasks::Tasks,
@@ -196,21 +197,26 @@ impl Governor {
         governor
     }
 
-    /// Reads the directory now.
+    /// Reads the directory now. Where the configuration was read with it, `limits` are those that it has now: they are put in force
+    /// with what is read, as one, or not at all.
     ///
     /// What of the set in force does not fit what is offered is no error: no file is to blame, and nothing is kept from what else
     /// is read again.
     ///
     /// # Errors
     /// Everything that is wrong; then the set before stays in force.
-    fn reload(&self) -> Result<Vec<Problem>, Vec<Problem>> {
+    fn reload(&self, limits: Option<LimitRules>) -> Result<Vec<Problem>, Vec<Problem>> {
         let mut standing = self.standing();
-        let reloaded = self.read(&mut standing);
+        let reloaded = self.read(&mut standing, limits);
         self.know(standing.problems());
         reloaded
     }
 
-    fn read(&self, standing: &mut Standing) -> Result<Vec<Problem>, Vec<Problem>> {
+    fn read(
+        &self,
+        standing: &mut Standing,
+        limits: Option<LimitRules>,
+    ) -> Result<Vec<Problem>, Vec<Problem>> {
         (standing.unfit, standing.early) = (None, None);
         // Before it is read: what is written meanwhile is looked at again.
         let seen = list(&self.plan.dir);
@@ -223,6 +229,9 @@ impl Governor {
                         digest,
                         "the policies are mended: they are those in force again"
                     );
+                }
+                if let Some(limits) = limits {
+                    self.world.limit(limits);
                 }
                 // Its cases may be others.
                 standing.read = Some(policy);
@@ -237,7 +246,7 @@ impl Governor {
                     return Err(broken);
                 }
             }
-            self.world.govern(&policy).inspect_err(|_| {
+            self.world.govern_within(&policy, limits).inspect_err(|_| {
                 standing.unfit = Some(before.revision);
             })?;
             standing.read = Some(policy.clone());
@@ -344,8 +353,11 @@ impl Governor {
     ///
     /// # Errors
     /// As [`Governor::reload`].
-    pub(super) async fn reloaded(self: &Arc<Self>) -> Result<Vec<Problem>, Vec<Problem>> {
-        let reloaded = self.looked(Self::reload).await;
+    pub(super) async fn reloaded(
+        self: &Arc<Self>,
+        limits: Option<LimitRules>,
+    ) -> Result<Vec<Problem>, Vec<Problem>> {
+        let reloaded = self.looked(|own| own.reload(limits)).await;
         reloaded.unwrap_or_else(Err)
     }
 
@@ -406,7 +418,7 @@ impl Governor {
         if is_settled && (now != standing.acted_on || may_fit || again) {
             standing.acted_on = now;
             // What is wrong is told.
-            drop(self.read(&mut standing));
+            drop(self.read(&mut standing, None));
         } else if standing.checked_at != Some(self.world.load().revision) {
             self.check_against_catalog(&mut standing);
         } else {
@@ -521,8 +533,43 @@ mod tests {
         assert_eq!(governor.problems().len(), 1);
         drop(reading);
         fs::write(&file, GOOD).unwrap();
-        assert_eq!(governor.reload(), Ok(Vec::new()));
+        assert_eq!(governor.reload(None), Ok(Vec::new()));
         assert_eq!(governor.problems(), []);
+    }
+
+    /// SECURITY REL-10: nobody calls by the policies of one configuration and the limits of another.
+    #[test]
+    fn policies_and_limits_that_are_read_together_are_in_force_together_or_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |text: &str| fs::write(directory.path().join("main.cedar"), text).unwrap();
+        write(GOOD);
+        let governor = governor(directory.path());
+        let world = &governor.world;
+        let seen = |world: &World| {
+            let now = world.load();
+            (now.revision, now.limits().rules().in_flight.process)
+        };
+        let process = |process: usize| {
+            let mut rules = world.load().limits().rules().clone();
+            rules.in_flight.process = process;
+            Some(rules)
+        };
+        let (revision, before) = seen(world);
+        write("permit(principal");
+        governor.reload(process(7)).unwrap_err();
+        assert_eq!(seen(world), (revision, before));
+        write("forbid(principal, action, resource);");
+        governor.reload(process(7)).unwrap();
+        assert_eq!(seen(world), (revision + 1, 7));
+        assert!(!world.load().policy().policy().is_unrestricted());
+        // The policies are the same, and those in force when they are read by themselves.
+        governor.reload(process(8)).unwrap();
+        assert_eq!(seen(world), (revision + 2, 8));
+        governor.reload(None).unwrap();
+        assert_eq!(seen(world), (revision + 2, 8));
+        write(GOOD);
+        governor.reload(None).unwrap();
+        assert_eq!(seen(world), (revision + 3, 8));
     }
 
     #[tokio::test]
@@ -560,7 +607,7 @@ mod tests {
         // So is a reload that somebody asked for.
         governor.looked(panics).await.unwrap_err();
         assert_eq!(governor.problems(), both);
-        assert_eq!(governor.reloaded().await, Err(refused.clone()));
+        assert_eq!(governor.reloaded(None).await, Err(refused.clone()));
         assert_eq!(governor.problems(), refused);
     }
 
@@ -572,12 +619,12 @@ mod tests {
         write(GOOD);
         let governor = governor(directory.path());
         let logged = Logged::new();
-        governor.reload().unwrap();
+        governor.reload(None).unwrap();
         write("permit(principal");
-        governor.reload().unwrap_err();
+        governor.reload(None).unwrap_err();
         write(GOOD);
-        governor.reload().unwrap();
-        governor.reload().unwrap();
+        governor.reload(None).unwrap();
+        governor.reload(None).unwrap();
         let text = logged.text();
         assert_eq!(text.matches("stay in force").count(), 1, "{text}");
         assert_eq!(text.matches("policies are mended").count(), 1, "{text}");

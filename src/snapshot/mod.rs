@@ -376,6 +376,18 @@ impl World {
     /// # Errors
     /// When they do not fit what is offered; then those before stay in force.
     pub fn govern(&self, policy: &Policy) -> Result<(), Vec<Problem>> {
+        self.govern_within(policy, None)
+    }
+
+    /// The same, and other limits with them, if any: no call goes by the ones and not by the others.
+    ///
+    /// # Errors
+    /// As [`World::govern`]; then the limits before stay in force, too.
+    pub fn govern_within(
+        &self,
+        policy: &Policy,
+        rules: Option<LimitRules>,
+    ) -> Result<(), Vec<Problem>> {
         let writer = self.writer();
         let before = self.load();
         let policy = policy.prepare(items::of(&before.catalog), Some(&before.policy));
@@ -383,7 +395,11 @@ impl World {
             return Err(policy.problems().to_vec());
         }
         let revision = before.revision + 1;
-        let (catalog, limits) = (before.catalog.clone(), before.limits.clone());
+        let limits = match rules {
+            Some(rules) => Arc::new(before.limits.swapped(rules)),
+            None => before.limits.clone(),
+        };
+        let catalog = before.catalog.clone();
         let after = Snapshot::new(revision, catalog, policy, &writer.known, limits);
         self.current.store(Current::of(Arc::new(after)));
         self.regranted.send_modify(|count| *count += 1);
