@@ -177,11 +177,7 @@ impl Line {
             return;
         }
         if &*notification.method == methods::ELICITATION_COMPLETE {
-            let page = notification
-                .params
-                .as_ref()
-                .and_then(|params| visits::page(&self.terms.id, params));
-            if !page.is_some_and(|page| self.terms.desk.pages().done(&page)) {
+            if !self.page_is_done(notification) {
                 self.terms.drop_frame();
             }
             return;
@@ -194,6 +190,13 @@ impl Line {
         if !updated.is_some_and(|uri| self.updated(&uri)) {
             self.terms.drop_frame();
         }
+    }
+
+    /// Passes on that a page is done with, to who sent somebody there. False if nobody knows who that was.
+    pub(super) fn page_is_done(&self, notification: &Notification) -> bool {
+        let params = notification.params.as_ref();
+        let page = params.and_then(|params| visits::page(&self.terms.id, params));
+        page.is_some_and(|page| self.terms.desk.pages().done(&page))
     }
 
     /// Passes on a resource update, to this line's principal alone where each is offered something different. False if nobody
@@ -295,20 +298,27 @@ impl Line {
     /// Answers a request of a legacy server that belongs to no call: a ping promptly, all else with an error. What was declared
     /// may only be asked while a call that can be asked about is under way (PROTOCOL D0.4, D7).
     pub(super) async fn answer(&self, request: &Request) {
-        let body = if &*request.method == methods::PING {
-            Ok(Json::empty_object())
+        if &*request.method == methods::PING {
+            self.tell(request, &Ok(Json::empty_object())).await;
         } else {
-            self.terms.drop_frame();
-            let params = request.params.as_ref().map(Json::root);
-            Err(match self.offer.allows(&request.method, params) {
-                Ok(()) => RpcError::new(
-                    codes::INVALID_PARAMS,
-                    "the request belongs to no call in progress",
-                ),
-                Err(why) => RpcError::new(why.code(), why.to_string()),
-            })
+            let why = "the request belongs to no call in progress";
+            self.refuse(request, why).await;
+        }
+    }
+
+    /// Answers a request of a legacy server with an error: for this reason, if what it asks was declared.
+    pub(super) async fn refuse(&self, request: &Request, why: &str) {
+        self.terms.drop_frame();
+        let params = request.params.as_ref().map(Json::root);
+        let error = match self.offer.allows(&request.method, params) {
+            Ok(()) => RpcError::new(codes::INVALID_PARAMS, why),
+            Err(why) => RpcError::new(why.code(), why.to_string()),
         };
-        if let Err(error) = self.reply(&request.id, &body).await {
+        self.tell(request, &Err(error)).await;
+    }
+
+    async fn tell(&self, request: &Request, body: &Result<Json, RpcError>) {
+        if let Err(error) = self.reply(&request.id, body).await {
             tracing::debug!(%error, "a server's request could not be answered");
         }
     }

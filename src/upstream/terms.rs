@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     UpstreamError,
@@ -35,6 +35,9 @@ use crate::{
     protocol::UpstreamId,
     tasks::{Tasks, clock},
 };
+
+/// The most streams of callers' own sessions: each is a connection that stays open.
+const STREAMS: usize = 1_024;
 
 /// One upstream's terms, shared by its supervisor, peers and sessions.
 #[derive(Debug)]
@@ -77,6 +80,8 @@ pub(super) struct Terms {
     pub(super) dropped: AtomicU64,
     /// Calls to it that failed.
     pub(super) mishaps: Arc<Mishaps>,
+    /// Room for streams of callers' own sessions.
+    pub(super) streams: Semaphore,
 }
 
 impl Terms {
@@ -142,6 +147,7 @@ impl Terms {
             bell: Bell::default(),
             desk,
             dropped: AtomicU64::new(0),
+            streams: Semaphore::new(STREAMS),
         })
     }
 

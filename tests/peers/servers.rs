@@ -21,7 +21,7 @@ use tokio::{
     time::{interval, timeout},
 };
 
-use crate::client::{Connection, example, node, package, venv};
+use crate::client::{Connection, example, node, package, script, venv};
 
 /// One server.
 pub(crate) struct Server {
@@ -323,6 +323,29 @@ async fn start_everything() -> (String, Child) {
     let child = command.kill_on_drop(true).spawn().expect("node starts");
     wait_for(port).await;
     (format!("http://127.0.0.1:{port}/mcp"), child)
+}
+
+/// A server of TypeScript SDK 1.x over Streamable HTTP that asks and tells beside the call.
+pub(crate) async fn start_beside() -> (Server, Child) {
+    let port = free_port();
+    let mut command = Command::new(node());
+    command
+        .arg(script("beside.mjs"))
+        .arg(port.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let child = command.kill_on_drop(true).spawn().expect("node starts");
+    wait_for(port).await;
+    let server = Server {
+        prefix: "beside",
+        connection: Connection::Url(format!("http://127.0.0.1:{port}/mcp")),
+        era: "legacy",
+        tasks: false,
+        configuration: json!({}),
+        calls: Vec::new(),
+    };
+    (server, child)
 }
 
 /// The fixture over Streamable HTTP, told this, too.

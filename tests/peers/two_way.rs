@@ -11,7 +11,7 @@ use tokio::time::{interval, timeout};
 
 use crate::{
     client::Client,
-    servers::{Server, World},
+    servers::{Server, World, start_beside},
     usher::Usher,
 };
 
@@ -44,6 +44,30 @@ async fn the_rmcp_server_asks_python_modern_and_tells_it_what_changes() {
 #[tokio::test]
 async fn the_rmcp_server_asks_typescript_2_modern_and_tells_it_what_changes() {
     fixture(&Client::node("two_way-2.mjs")).await;
+}
+
+/// Servers of the official SDKs do so whose tools do not say which request they are at work on.
+#[tokio::test]
+async fn a_typescript_1_server_that_asks_beside_the_call_is_answered_by_clients_of_both_eras() {
+    for client in ["two_way-1.mjs", "two_way-2.mjs"] {
+        let steps = [
+            (json!({"op": "level", "level": "debug"}), ""),
+            (call("beside_elicit", json!({})), r#""name":"Ada""#),
+            (call("beside_sample", json!({})), "parrot heard: hello"),
+            (call("beside_roots", json!({})), "file:///home/ada"),
+            (call("beside_log", json!({})), "logged"),
+            (json!({"op": "wait", "method": "notifications/message"}), ""),
+        ];
+        let world = World::new().await;
+        let (server, _process) = start_beside().await;
+        let heard = talk_to(&world, &[server], &Client::node(client), &steps).await;
+        for method in ["elicitation/create", "sampling/createMessage", "roots/list"] {
+            assert_eq!(count(&heard, method), 1, "{client}: {method}");
+        }
+        let logged = params(&heard, "notifications/message");
+        assert_eq!(logged.len(), 1, "{client}: {logged:?}");
+        assert_eq!(logged[0]["data"], "said beside the call");
+    }
 }
 
 /// Over HTTP with a session for each client, on a pipe that all share, and on a pipe for each client: which of them a thing
@@ -96,6 +120,8 @@ async fn everything(client: &Client, asked_by_error: &str) -> Vec<Value> {
             "parrot heard: Resource trigger-sampling-request context: on a pipe",
         ),
         (call("own_get-roots-list", json!({})), "file:///home/ada"),
+        // Which asks beside the call.
+        (call("web_get-roots-list", json!({})), "file:///home/ada"),
         // It logs every five seconds.
         (call("own_toggle-simulated-logging", json!({})), "Started"),
         (
@@ -123,8 +149,11 @@ async fn everything(client: &Client, asked_by_error: &str) -> Vec<Value> {
     assert!(updated.iter().all(|params| params["uri"] == agenda));
     let logged = params(&heard, "notifications/message");
     let logger = |line: &&Value| line["logger"].as_str().unwrap_or_default().to_owned();
+    let of_one = ["own", "web"];
     assert!(
-        logged.iter().all(|line| logger(line).starts_with("own")),
+        logged
+            .iter()
+            .all(|line| of_one.iter().any(|own| logger(line).starts_with(own))),
         "{logged:?}"
     );
     let simulated = |line: &&Value| line["data"].to_string().contains("evel");
@@ -193,8 +222,17 @@ async fn fixture(client: &Client) {
 /// Performs the steps through Usher, holds each result against the text that it must contain, and returns what was heard.
 async fn talk(client: &Client, steps: &[(Value, &str)]) -> Vec<Value> {
     let world = World::new().await;
-    let servers = servers(&world);
-    let usher = Usher::start(&world, &servers).await;
+    talk_to(&world, &servers(&world), client, steps).await
+}
+
+/// The same where Usher is in front of these.
+async fn talk_to(
+    world: &World,
+    servers: &[Server],
+    client: &Client,
+    steps: &[(Value, &str)],
+) -> Vec<Value> {
+    let usher = Usher::start(world, servers).await;
     let list = [json!({"op": "list_tools"})];
     let listed = async {
         let mut every = interval(Duration::from_millis(250));

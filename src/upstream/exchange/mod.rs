@@ -3,11 +3,12 @@
 //! Guarantees: an exchange ends in one outcome or one error before its deadline; dropped before that, the upstream is told in
 //! its era's manner; a frame that is not this exchange's own breaks this exchange and no other (SECURITY EGR-11, REL-5).
 
+mod aside;
 mod hints;
 mod judged;
 mod lost;
 
-use std::{mem, sync::Arc};
+use std::{future::pending, mem, sync::Arc};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, StatusCode};
@@ -34,6 +35,7 @@ use crate::{
     protocol::{Era, Revision, meta, methods},
 };
 
+pub(super) use aside::Aside;
 pub(super) use judged::{complete, is_of_older_era};
 pub(super) use lost::{bare, failure};
 
@@ -48,6 +50,8 @@ pub(super) struct Exchange {
     over: bool,
     wants: Wants,
     frames: Option<Frames>,
+    /// What is said of it elsewhere than in its answer, where that can be.
+    aside: Option<Arc<Aside>>,
     /// Whether progress was heard: whoever tells of it tells until it has ended.
     progresses: bool,
     permit: Option<Share>,
@@ -133,6 +137,7 @@ impl Exchange {
             over: true,
             wants,
             frames: None,
+            aside: None,
             progresses: false,
             permit: None,
             watched: None,
@@ -162,6 +167,12 @@ impl Exchange {
     /// As [`Exchange::holding`].
     pub(super) fn hold(&mut self, permit: Share) {
         self.permit = Some(permit);
+    }
+
+    /// Lets it hear what is said of it elsewhere than in its answer.
+    pub(super) fn hearing(mut self, aside: Arc<Aside>) -> Self {
+        self.aside = Some(aside);
+        self
     }
 
     /// The request's id and progress token.
@@ -210,6 +221,58 @@ impl Exchange {
         self.over = false;
         let (line, identity) = (Arc::clone(&self.line), self.wants.identity.clone());
         Box::pin(async move { line.send(out, identity.as_ref()).await })
+    }
+
+    /// What came of sending it; `None` where something is said of it before, elsewhere than in its answer.
+    ///
+    /// # Errors
+    /// As [`Exchange::send`].
+    pub(super) async fn answered_first(
+        &mut self,
+        sending: &mut BoxFuture<'static, Result<Answer, UpstreamError>>,
+    ) -> Result<Option<Opened>, UpstreamError> {
+        let said = async {
+            match &self.aside {
+                Some(aside) => aside.came().await,
+                None => pending().await,
+            }
+        };
+        let first = async {
+            tokio::select! {
+                biased;
+                () = said => None,
+                answer = sending => Some(answer),
+            }
+        };
+        match timeout_at(self.deadline, first).await {
+            Ok(None) => Ok(None),
+            Ok(Some(answer)) => self.opened(answer).map(Some),
+            Err(_elapsed) => {
+                let late = UpstreamError::Timeout(Deadline::Call);
+                self.failed(&late);
+                Err(late)
+            }
+        }
+    }
+
+    /// What is said of it elsewhere, before its answer begins. Dropping the future loses nothing, where requests are handed out.
+    pub(super) async fn said_aside(&mut self) -> Happened {
+        loop {
+            let said = match &self.aside {
+                Some(aside) => aside.next().await,
+                None => pending().await,
+            };
+            match said {
+                Frame::Request(request) if self.wants.relays => return Happened::Asked(request),
+                Frame::Request(request) => self.line.answer(&request).await,
+                Frame::Notification(notification) => {
+                    if let Some(happened) = self.noted(notification) {
+                        return happened;
+                    }
+                }
+                Frame::Response(_) => self.line.terms.drop_frame(),
+            }
+        }
     }
 
     fn outbound(
@@ -394,10 +457,11 @@ impl Exchange {
             let Some(frames) = &mut self.frames else {
                 return Err(UpstreamError::Protocol("answered without frames".into()));
             };
+            let next = next_of(frames, self.aside.as_deref());
             let frame = if self.resting {
-                frames.next().await
+                next.await
             } else {
-                timeout_at(until, frames.next())
+                timeout_at(until, next)
                     .await
                     .map_err(|_| UpstreamError::Timeout(what))?
             };
@@ -537,6 +601,21 @@ impl Drop for Exchange {
         {
             self.line.terms.tasks.spawn(telling);
         }
+    }
+}
+
+/// The next frame of an answer, or one that is said aside. Dropping the future loses nothing.
+async fn next_of(
+    frames: &mut Frames,
+    aside: Option<&Aside>,
+) -> Option<Result<Frame, UpstreamError>> {
+    let Some(aside) = aside else {
+        return frames.next().await;
+    };
+    tokio::select! {
+        biased;
+        said = aside.next() => Some(Ok(said)),
+        next = frames.next() => next,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Guarantees: a server's request goes to the one call that may be asked, and there is at most one on a session at a time; a log
 //! line goes to a call only when no other is in flight; what fits nowhere is nobody's, never guessed: a call that is given up
 //! keeps its seat until its server has had time to heed that, or what it still asks would be the next call's. Deliberately
-//! absent: Streamable HTTP, whose streams say it themselves.
+//! absent: Streamable HTTP, whose streams say it themselves but for one (`ear`).
 
 use std::{
     sync::{

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{
     Legacy,
     attribution::Seat,
+    ear::Hearing,
     open::{Beginning, OpenCall},
     pool::{SessionKey, Slot},
     session::Session,
@@ -227,8 +228,36 @@ impl Legacy {
         let params = going.params(session, &mut exchange);
         let headers = line.headers.clone();
         let limits = line.terms.peer.json;
-        let sent = exchange.send(call.op.method(), &params, headers, limits);
-        match sent.await? {
+        let method = call.op.method();
+        // On the gateway's own session nobody could say whose something is, and others listen to its stream.
+        let mut hearing = None;
+        if line.wire.streamable && !line.service {
+            let number = exchange.number();
+            let tells = asks || (log.is_some() && session.card.logs());
+            hearing = Box::pin(self.hearing(session, number, (asks, tells), going.deadline)).await;
+        }
+        let opened = if let Some(heard) = &hearing {
+            exchange = exchange.hearing(heard.aside());
+            let mut sending = exchange.sending(method, &params, headers, limits);
+            match Box::pin(exchange.answered_first(&mut sending)).await? {
+                Some(opened) => opened,
+                // It is heard of on its session's stream first.
+                None => {
+                    let begun = self.beginning(exchange, session, going, None, hearing);
+                    let mut open = OpenCall::new(call, begun);
+                    open.sending(sending);
+                    return Box::pin(open.into_reply()).await.map(Attempt::Replied);
+                }
+            }
+        } else {
+            exchange.send(method, &params, headers, limits).await?
+        };
+        if !matches!(opened, Opened::Flowing(_))
+            && let Some(heard) = hearing.take()
+        {
+            heard.leave();
+        }
+        match opened {
             Opened::Ended(head, Err(error)) if session.is_forgotten(&head, Some(&error)) => {
                 exchange.suspect(head.status, &error);
                 going.permit = exchange.release();
@@ -246,8 +275,9 @@ impl Legacy {
                 }
                 Ok(Attempt::Replied(Reply::Done(outcome)))
             }
-            Opened::Flowing(_) if asks => {
-                let open = OpenCall::new(call, self.beginning(exchange, session, going, None));
+            Opened::Flowing(_) if asks || hearing.is_some() => {
+                let begun = self.beginning(exchange, session, going, None, hearing);
+                let open = OpenCall::new(call, begun);
                 Box::pin(open.into_reply()).await.map(Attempt::Replied)
             }
             Opened::Flowing(_) => {
@@ -267,6 +297,25 @@ impl Legacy {
                 Err(exchange::bare(&head))
             }
         }
+    }
+
+    /// The place of the call of this `number` among those that may be meant on the session's own stream, where there is one; its
+    /// caller may be asked something (`asks`), or told something (`tells`). The first such call waits until the stream stands,
+    /// for a second at most: a server drops what it says before, and a tool may ask at once.
+    async fn hearing(
+        &self,
+        session: &Session,
+        number: u64,
+        (asks, tells): (bool, bool),
+        deadline: Instant,
+    ) -> Option<Hearing> {
+        let ear = &session.ear;
+        if tells {
+            // Where all share the session a question is nobody's, but it is answered.
+            let sole = self.isolation != Isolation::Shared;
+            ear.listen(session, sole, deadline).await;
+        }
+        ear.listens().then(|| ear.sit(&session.line, number, asks))
     }
 
     /// A call on a pipe or an event stream that is its owner's alone: what the server says there unasked can be told whose it
@@ -324,7 +373,7 @@ impl Legacy {
             .attribution
             .sit(exchange.number(), turn, log.is_some());
         let params = going.params(&session, &mut exchange);
-        let begun = self.beginning(exchange, &session, &mut going, Some(seat));
+        let begun = self.beginning(exchange, &session, &mut going, Some(seat), None);
         let mut open = OpenCall::new(call, begun);
         open.send(call.op.method(), &params);
         open.into_reply().await
@@ -371,10 +420,12 @@ impl Legacy {
         session: &Arc<Session>,
         going: &mut Going<'_>,
         seat: Option<Seat>,
+        hearing: Option<Hearing>,
     ) -> Beginning {
         Beginning {
             exchange,
             seat,
+            hearing,
             session: Arc::clone(session),
             slot: Arc::clone(going.slot),
             lot: Arc::clone(&self.lot),

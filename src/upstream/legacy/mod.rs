@@ -7,6 +7,7 @@
 
 mod attribution;
 mod carrying;
+mod ear;
 mod inquiries;
 mod listing;
 mod open;

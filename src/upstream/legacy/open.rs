@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     attribution::Seat,
+    ear::Hearing,
     park::{self, Lot},
     pool::Slot,
     session::Session,
@@ -50,10 +51,12 @@ const ASIDE: usize = 64;
 
 /// A call under way.
 pub(super) struct OpenCall {
-    /// Set while the first frame is still to come; only on transports that do not say whose a request is.
+    /// Set while the first frame is still to come, and something may be said of it elsewhere before.
     sending: Option<BoxFuture<'static, Result<Answer, UpstreamError>>>,
     exchange: Exchange,
     seat: Option<Seat>,
+    /// Its place among those that may be meant on its session's own stream, until it is answered.
+    hearing: Option<Hearing>,
     session: Arc<Session>,
     slot: Arc<Slot>,
     lot: Arc<Lot>,
@@ -85,6 +88,7 @@ pub(super) struct Beginning {
     /// Not sent yet, or sent and answered with a stream.
     pub(super) exchange: Exchange,
     pub(super) seat: Option<Seat>,
+    pub(super) hearing: Option<Hearing>,
     pub(super) session: Arc<Session>,
     pub(super) slot: Arc<Slot>,
     pub(super) lot: Arc<Lot>,
@@ -128,6 +132,7 @@ impl OpenCall {
             offer: begun.session.line.offer,
             exchange: begun.exchange,
             seat: begun.seat,
+            hearing: begun.hearing,
             session: begun.session,
             slot: begun.slot,
             lot: begun.lot,
@@ -151,6 +156,11 @@ impl OpenCall {
         let headers = self.session.line.headers.clone();
         let limits = self.session.line.terms.peer.json;
         self.sending = Some(self.exchange.sending(method, params, headers, limits));
+    }
+
+    /// Its request is being sent already.
+    pub(super) fn sending(&mut self, sending: BoxFuture<'static, Result<Answer, UpstreamError>>) {
+        self.sending = Some(sending);
     }
 
     /// The session it is on.
@@ -345,7 +355,11 @@ impl OpenCall {
             let Some(sending) = &mut self.sending else {
                 return self.exchange.next().await.map(Heard::Happened);
             };
-            let answer = sending.await;
+            let answer = tokio::select! {
+                biased;
+                happened = self.exchange.said_aside() => return Ok(Heard::Happened(happened)),
+                answer = sending => answer,
+            };
             self.sending = None;
             match self.exchange.opened(answer)? {
                 Opened::Ended(head, body) => return Ok(Heard::Ended(head.status, body)),
@@ -380,6 +394,7 @@ impl OpenCall {
         // It waits for its caller alone: others of its session may be asked from here on.
         self.over = Some(over);
         self.seat = None;
+        self.hearing = None;
         if let Some(meanwhile) = &self.meanwhile {
             meanwhile.send_modify(|meanwhile| meanwhile.over = true);
         }
@@ -417,6 +432,9 @@ impl OpenCall {
         body: Result<Json, RpcError>,
     ) -> Result<Outcome, UpstreamError> {
         self.refuse_questions();
+        if let Some(hearing) = self.hearing.take() {
+            hearing.leave();
+        }
         let outcome = self.exchange.judge(status, body)?;
         if let Some(unwanted) = &mut self.unwanted {
             unwanted.heed(&outcome);

@@ -1,8 +1,9 @@
 //! One session of the handshake era: opened, spoken on, closed.
 //!
 //! Guarantees: a session exists only at a revision that we know, after a whole handshake; the server's pings are answered, what
-//! it asks on a pipe goes to the one call that it can belong to and is refused where there is none; closing it tells the
-//! server where that is possible, and first ends the calls that wait for a person.
+//! it asks on a pipe goes to the one call that it can belong to and is refused where there is none, as is what it asks on a
+//! stream of the session's own (`ear`); closing it tells the server where that is possible, and first ends the calls that wait
+//! for a person.
 
 use std::{
     pin::pin,
@@ -18,7 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::attribution::Attribution;
+use super::{attribution::Attribution, ear::Ear};
 use crate::{
     call::{Identity, LogLevel, ServerCard},
     json::{Json, Kind, Node},
@@ -60,6 +61,8 @@ pub(in crate::upstream) struct Session {
     pub(super) gone: CancellationToken,
     /// Where its unasked frames find the call they belong to.
     pub(super) attribution: Arc<Attribution>,
+    /// What is heard on its own stream, where that is not a pipe.
+    pub(super) ear: Arc<Ear>,
     /// Whether its calls wait for people.
     pub(super) asking: Arc<Patience>,
     /// The calls that wait for a person, and the tasks that are being cancelled: the session's end waits for theirs.
@@ -72,7 +75,8 @@ pub(in crate::upstream) struct Session {
     named: bool,
     parting: Parting,
     opened: Instant,
-    tasks: Tasks,
+    /// What ends with it.
+    pub(super) tasks: Tasks,
 }
 
 /// What a session is opened with.
@@ -222,6 +226,7 @@ impl Session {
             card,
             gone: CancellationToken::new(),
             attribution,
+            ear: Arc::default(),
             asking: Arc::default(),
             parked: TaskTracker::new(),
             level: AtomicU8::new(NO_LEVEL),

@@ -106,6 +106,8 @@ pub(super) struct Scripted {
     own: Mutex<Vec<CancellationToken>>,
     /// Sessions without a stream of their own, and how one is refused.
     shut: Mutex<Vec<(&'static str, UpstreamError)>>,
+    /// How long each takes until it stands.
+    pub(super) own_takes: Mutex<Duration>,
     /// Live answers by request id; those that ended are closed.
     live: Mutex<Vec<(String, mpsc::Sender<String>)>>,
     news: Arc<Notify>,
@@ -130,6 +132,7 @@ impl Scripted {
             owners: OnceLock::new(),
             own: Mutex::default(),
             shut: Mutex::default(),
+            own_takes: Mutex::default(),
             live: Mutex::default(),
             news: Arc::new(Notify::new()),
             dead: CancellationToken::new(),
@@ -455,7 +458,13 @@ impl Transport for Scripted {
                 () = cut.cancelled() => {}
             }
         });
-        std::future::ready(Ok(frames.boxed())).boxed()
+        let takes = *self.own_takes.lock().unwrap();
+        Box::pin(async move {
+            if !takes.is_zero() {
+                tokio::time::sleep(takes).await;
+            }
+            Ok(frames.boxed())
+        })
     }
 
     fn sort_by(&self, owners: Arc<dyn Owners>) {

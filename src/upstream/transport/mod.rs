@@ -88,6 +88,15 @@ pub trait Transport: Send + Sync + 'static {
     /// once; on HTTP it opens the GET stream in session `headers`. Ends when the transport does.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>>;
 
+    /// The same for a session that carries callers' calls: gone on with from its last event where that is possible, and `None`
+    /// where the upstream offers no stream.
+    fn own_stream(
+        &self,
+        headers: HeaderMap,
+    ) -> BoxFuture<'_, Result<Option<Frames>, UpstreamError>> {
+        Box::pin(async move { self.unsolicited(headers).await.map(Some) })
+    }
+
     /// Sorts by these what names no request of ours, from now on: it comes as a frame of the answer, before whatever was said
     /// after it. Once; nothing on HTTP, whose streams say themselves what belongs to whom.
     fn sort_by(&self, _owners: Arc<dyn Owners>) {}

@@ -120,7 +120,8 @@ impl Gate {
         self.left.is_cancelled()
     }
 
-    pub(super) async fn pass(&self) {
+    /// Waits until it is opened for one.
+    pub(crate) async fn pass(&self) {
         let guard = self.left.clone().drop_guard();
         self.open.acquire().await.unwrap().forget();
         guard.disarm();

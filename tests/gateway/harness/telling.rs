@@ -33,6 +33,28 @@ impl Turn {
             out: self.out.clone(),
         });
     }
+
+    /// Says a message on the stream of the call's session, which must be open by now, and not on the call's.
+    pub(crate) async fn say_beside(&self, message: &str) {
+        let outlets = self.stage.outlets();
+        let is_its = |outlet: &&Outlet| {
+            matches!(outlet.kind, OutletKind::Stream) && outlet.session == self.heard.session
+        };
+        let its: Vec<_> = outlets.iter().filter(is_its).collect();
+        assert_eq!(its.len(), 1, "each session has one stream");
+        drop(its[0].out.send(Out::Frame(message.to_owned())).await);
+    }
+
+    /// Sends a request of the server's own there, and waits for the response: the whole message.
+    pub(crate) async fn ask_beside(&self, method: &str, params: &str) -> Value {
+        let (id, answer) = self.stage.awaiting();
+        self.say_beside(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        ))
+        .await;
+        let answer = within(PATIENCE, &format!("an answer to `{method}`"), answer).await;
+        parse(&answer.unwrap())
+    }
 }
 
 impl Upstream {
@@ -107,6 +129,15 @@ impl Upstream {
                     self.stage.watches(session, uri)
                 }
             })
+    }
+
+    /// How many streams this session has open.
+    pub(crate) fn streams_of(&self, session: &str) -> usize {
+        let outlets = self.stage.outlets();
+        let its = outlets.iter().filter(|outlet| {
+            matches!(outlet.kind, OutletKind::Stream) && outlet.session.as_deref() == Some(session)
+        });
+        its.count()
     }
 
     /// How many listens are open.

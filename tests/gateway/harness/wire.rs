@@ -118,7 +118,16 @@ async fn streamable(stage: &Arc<Stage>, request: Request<Incoming>) -> io::Resul
             });
             return Ok(events(outgoing));
         }
-        _ => return Ok(status(405)),
+        _ => {
+            stage.note(Heard {
+                method: "refused GET".into(),
+                params: "{}".into(),
+                id: None,
+                headers: head.headers,
+                session,
+            });
+            return Ok(status(405));
+        }
     }
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let text = String::from_utf8(body.to_vec()).unwrap();

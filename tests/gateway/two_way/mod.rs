@@ -4,6 +4,7 @@
 //! A test says by a line `Feature: …` in its doc which row it fills; [`table`] holds the table to the tests.
 
 mod asking;
+mod asking_beside;
 mod asking_limits;
 mod asking_over;
 mod audience;

@@ -4,6 +4,7 @@ mod awaited;
 mod given_up;
 mod going_on;
 mod inquired;
+mod overheard;
 mod visits;
 mod whose;
 

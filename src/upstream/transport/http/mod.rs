@@ -227,8 +227,14 @@ impl Http {
         }
     }
 
-    async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
+    /// The stream of a session; `None` where the upstream offers none.
+    async fn listen(
+        &self,
+        headers: HeaderMap,
+        resumes: bool,
+    ) -> Result<Option<Frames>, UpstreamError> {
         let is_named = forgotten::is_named(&headers);
+        let kept = resumes.then(|| resume::kept(&headers, None));
         let request = self.reach.get(headers);
         let mut response = self.reach.carry(request, Use::Dedicated).await?;
         if forgotten::names_none(is_named, &mut response).await {
@@ -238,10 +244,15 @@ impl Http {
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
                 let bounds = &self.bounds;
-                Ok(Events::new(body, bounds.json, bounds, Owes::Nothing).into_frames())
+                let mut events = Events::new(body, bounds.json, bounds, Owes::Nothing);
+                if let Some(kept) = kept {
+                    let closed = self.tasks.token().clone();
+                    let resume = Resume::new(&self.reach, kept, &head, closed);
+                    events = events.resuming(resume.apart());
+                }
+                Ok(Some(events.into_frames()))
             }
-            // Not offered: then nothing comes, for as long as the transport lives.
-            (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(stream::pending().boxed()),
+            (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(None),
             // On a session this says that there is none (PROTOCOL B4).
             (_, status @ StatusCode::NOT_FOUND) => Err(no_session(status)),
             (_, status) if status.is_success() => Err(UpstreamError::Protocol(
@@ -263,7 +274,18 @@ impl Transport for Http {
 
     /// May be called once for each session.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
-        Box::pin(self.listen(headers))
+        Box::pin(async move {
+            let offered = self.listen(headers, false).await?;
+            // Not offered: then nothing comes, for as long as the transport lives.
+            Ok(offered.unwrap_or_else(|| stream::pending().boxed()))
+        })
+    }
+
+    fn own_stream(
+        &self,
+        headers: HeaderMap,
+    ) -> BoxFuture<'_, Result<Option<Frames>, UpstreamError>> {
+        Box::pin(self.listen(headers, true))
     }
 
     /// Within the connect deadline, whatever the upstream does.

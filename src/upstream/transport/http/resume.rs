@@ -48,6 +48,8 @@ pub(in crate::upstream::transport) struct Resume {
     pause: Duration,
     /// Attempts since the last event.
     vain: u32,
+    /// How the connection is used.
+    usage: Use,
     /// Cancelled when the transport is closed.
     closed: CancellationToken,
 }
@@ -87,8 +89,15 @@ impl Resume {
             last: None,
             pause: PAUSE,
             vain: 0,
+            usage: Use::Pooled,
             closed,
         }
+    }
+
+    /// The same for what has no end of its own.
+    pub(super) const fn apart(mut self) -> Self {
+        self.usage = Use::Dedicated;
+        self
     }
 
     /// Takes note of an event that came.
@@ -195,7 +204,7 @@ impl Resume {
 
     async fn got(&self, headers: HeaderMap) -> Result<(Head, Content, Arriving), UpstreamError> {
         let request = self.reach.get(headers);
-        inspect(self.reach.carry(request, Use::Pooled).await?)
+        inspect(self.reach.carry(request, self.usage).await?)
     }
 }
 
@@ -571,6 +580,34 @@ mod tests {
         let (_script, http) = Script::play(&tasks, silence, [events(primed())]).await;
         let error = rig::ask(&http, call()).await.unwrap_err();
         assert!(matches!(error, UpstreamError::Timeout(Deadline::Silence)));
+    }
+
+    /// The stream of a caller's session, whose messages would be lost meanwhile.
+    #[tokio::test]
+    async fn the_own_stream_of_a_session_is_gone_on_with_where_it_can_be_and_may_not_be_offered() {
+        let tasks = Tasks::new();
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let answers = [
+            events(primed() + &event("e2", ping)),
+            events(event("e3", ping)),
+            rig::answer(400, "text/plain", rig::full("")),
+            rig::answer(405, "text/plain", rig::full("")),
+        ];
+        let (script, http) = Script::play(&tasks, PATIENT, answers).await;
+        let headers = call().headers;
+        let mut frames = http.own_stream(headers.clone()).await.unwrap().unwrap();
+        assert!(frames.next().await.unwrap().is_ok());
+        assert!(frames.next().await.unwrap().is_ok());
+        assert!(frames.next().await.is_none());
+        assert!(http.own_stream(headers).await.unwrap().is_none());
+        let own = "s 2025-11-25 Bearer ana";
+        let asked = [
+            format!("GET {own}"),
+            format!("GET e2 {own}"),
+            format!("GET e3 {own}"),
+            format!("GET {own}"),
+        ];
+        assert_eq!(script.asked(), asked);
     }
 
     #[tokio::test]
