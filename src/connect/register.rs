@@ -496,5 +496,22 @@ mod tests {
         let left: Kept = serde_json::from_slice(&text).unwrap();
         let left: Vec<_> = left.earlier.iter().map(|kept| &kept.id[..1]).collect();
         assert_eq!(left, ["0", "1", "2", "4", "5", "6", "7"], "newest first");
+        // However short they are.
+        let short = |id: usize| Kept {
+            id: id.to_string(),
+            secret: None,
+            method: None,
+            until: 0,
+            scope: String::new(),
+            earlier: Vec::new(),
+        };
+        let all = Kept {
+            earlier: (1..20).map(short).collect(),
+            ..short(0)
+        };
+        let before = serde_json::to_string(&all).unwrap();
+        let (_, text) = asked(&at, &[], "b", Some(&before)).await;
+        let left: Kept = serde_json::from_slice(&text).unwrap();
+        assert_eq!(left.earlier.len(), EARLIER);
     }
 }

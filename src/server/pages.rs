@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(answer.status(), StatusCode::NO_CONTENT);
         assert_eq!(answer.headers()["access-control-allow-methods"], METHODS);
         assert_eq!(answer.headers()["access-control-allow-headers"], SENT);
+        assert_eq!(answer.headers()["access-control-max-age"], MAX_AGE);
         assert!(
             !answer
                 .headers()

@@ -143,7 +143,7 @@ fn for_one_thing(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(for_one_thing),
         Value::Object(members) => members.values_mut().for_each(for_one_thing),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -89,7 +89,8 @@ async fn a_page_learns_where_to_sign_in() {
         let origin = answer.headers.get("access-control-allow-origin");
         origin.map(|origin| origin.to_str().unwrap().to_owned())
     };
-    for path in ["/mcp", "/.well-known/oauth-protected-resource/mcp", "/sse"] {
+    let metadata = "/.well-known/oauth-protected-resource/mcp";
+    for path in ["/mcp", metadata, "/sse", "/messages"] {
         let head = [page, asks];
         let answer = exchange(gateway.address, Method::OPTIONS, path, &head, b"").await;
         assert_eq!(
@@ -105,7 +106,6 @@ async fn a_page_learns_where_to_sign_in() {
     let read = refused.headers["access-control-expose-headers"].to_str();
     assert!(read.unwrap().contains("www-authenticate"));
     challenge(&refused);
-    let metadata = "/.well-known/oauth-protected-resource/mcp";
     let told = exchange(gateway.address, Method::GET, metadata, &[page], b"").await;
     assert_eq!(
         (told.status, allowed(&told).as_deref()),

@@ -134,10 +134,9 @@ async fn hear(session: &Session, opened: impl Fn()) {
 /// servers give instead. One that gives that for a stream that it `heard` of never before may do so for every stream, and each
 /// new session would be given up at once.
 fn says_gone(error: &UpstreamError, heard: bool) -> bool {
-    match error {
-        UpstreamError::Refused(error) => error.code == codes::SESSION_NOT_FOUND,
-        error => heard && error.status() == Some(400),
-    }
+    let is_unknown =
+        matches!(error, UpstreamError::Refused(error) if error.code == codes::SESSION_NOT_FOUND);
+    is_unknown || heard && error.status() == Some(400)
 }
 
 /// What is subscribed to on one session.

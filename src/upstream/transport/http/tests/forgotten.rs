@@ -13,12 +13,14 @@ async fn of_the_refusals_of_a_stream_404_alone_says_that_there_is_no_session() {
         let Err(error) = http.unsolicited(headers).await else {
             panic!("{status}: it was not refused")
         };
-        match error {
-            UpstreamError::Refused(error) => {
-                assert_eq!((status, error.code), (404, codes::SESSION_NOT_FOUND));
-            }
-            error => assert_eq!(error.status(), Some(status).filter(|it| *it != 404)),
-        }
+        let code = if let UpstreamError::Refused(error) = &error {
+            Some(error.code)
+        } else {
+            None
+        };
+        let lost = status == 404;
+        assert_eq!(code, lost.then_some(codes::SESSION_NOT_FOUND), "{status}");
+        assert_eq!(error.status(), (!lost).then_some(status), "{error}");
     }
 }
 
