@@ -57,6 +57,13 @@ struct Place {
     left: Option<Instant>,
 }
 
+impl Place {
+    /// Whether it counts as in flight.
+    fn counts(&self) -> bool {
+        self.left.is_none_or(|left| left.elapsed() < GIVEN_UP)
+    }
+}
+
 /// A call's place among those in flight on its session. Dropping it is giving the call up.
 pub(super) struct Hearing {
     number: u64,
@@ -103,12 +110,15 @@ impl Ear {
     /// A place for the call with this number, whose caller may be asked or not.
     pub(super) fn sit(self: &Arc<Self>, line: &Arc<Line>, number: u64, asks: bool) -> Hearing {
         let aside = Arc::<Aside>::default();
-        self.places().push(Place {
+        let mut places = self.places();
+        places.retain(Place::counts);
+        places.push(Place {
             number,
             asks,
             aside: Arc::clone(&aside),
             left: None,
         });
+        drop(places);
         Hearing {
             number,
             ear: Arc::clone(self),
@@ -202,7 +212,7 @@ impl Ear {
     /// The only one of those in flight that may be meant.
     fn only(&self, sole: bool, may: impl Fn(&Place) -> bool) -> Whose {
         let mut places = self.places();
-        places.retain(|place| place.left.is_none_or(|left| left.elapsed() < GIVEN_UP));
+        places.retain(Place::counts);
         let mut may = places.iter().filter(|place| may(place));
         match (may.next(), may.next()) {
             (None, _) => Whose::Nobody,
