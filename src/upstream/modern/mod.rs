@@ -612,6 +612,8 @@ impl Peer for Modern {
 #[cfg(test)]
 mod cards;
 #[cfg(test)]
+mod late;
+#[cfg(test)]
 mod mismatched;
 #[cfg(test)]
 mod rounds;

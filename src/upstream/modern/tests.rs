@@ -613,32 +613,6 @@ fn a_card_is_read_and_what_is_none_is_not() {
     assert!(read(r#"{"capabilities":[]}"#).is_none());
 }
 
-/// SECURITY 6: list/get, call. What is read may be long, and has the time of a call.
-#[tokio::test(start_paused = true)]
-async fn what_is_got_has_the_time_of_a_list_and_what_is_read_that_of_a_call() {
-    let (_transport, peer) = over_http(|_| Play::Hang);
-    let times = Timeouts::default();
-    for (op, time) in [
-        (Op::GetPrompt("t".into()), times.list),
-        (Op::GetSkill("t".into()), times.list),
-        (Op::ReadResource("t".into()), times.call),
-        (Op::CallTool("t".into()), times.call),
-    ] {
-        let began = Instant::now();
-        let method = op.method();
-        let call = Call {
-            op,
-            ..a_tool_call()
-        };
-        let reply = peer.call(call, a_route("t")).await;
-        assert!(
-            matches!(reply, Err(UpstreamError::Timeout(Deadline::Call))),
-            "{method}"
-        );
-        assert_eq!(began.elapsed(), time, "{method}");
-    }
-}
-
 /// SECURITY 6: past its deadline a call is cancelled upstream; over HTTP its stream is closed, which says it all.
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_time_is_over_is_cancelled_in_the_manner_of_its_transport() {
