@@ -73,6 +73,8 @@ async fn the_board_tells_the_state_of_an_upstream_at_the_instance_that_is_worst_
 async fn the_board_tells_the_errors_of_the_chosen_methods_and_not_what_a_probe_was_answered() {
     let series = [
         ("tools/call", "timeout"),
+        ("tools/call", "-32042"),
+        ("tools/call", "-32021"),
         ("prompts/get", "-32603"),
         ("server/discover", "-32601"),
     ]
