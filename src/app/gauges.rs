@@ -67,6 +67,7 @@ fn upstream(shared: &Shared, snapshot: &Snapshot, spec: &UpstreamSpec) -> Option
             State::Away => "away",
             State::Disabled => "disabled",
         },
+        awaits: status.awaits,
         failures: status.failures.into(),
         restarts: status.restarts,
         dropped_frames: status.dropped_frames,

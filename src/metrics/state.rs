@@ -54,6 +54,8 @@ pub struct UpstreamMoment {
     pub key: Arc<str>,
     /// One of [`STATES`].
     pub state: &'static str,
+    /// Whether it is `away` for no other reason than that nobody has come yet who could ask it anything.
+    pub awaits: bool,
     /// Connections in a row that failed under calls; five trip the breaker, and it is away until it was probed.
     pub failures: u64,
     /// Attempts to connect after the first, ever.
@@ -68,6 +70,13 @@ pub struct UpstreamMoment {
     pub reports: u64,
     /// How often its lists were read, and how often that failed, ever.
     pub refreshes: [u64; 2],
+}
+
+impl UpstreamMoment {
+    /// Whether it is a reason to look that calls do not reach it: a server that waits for the first login is well.
+    fn is_broken(&self) -> bool {
+        self.state == "away" && !self.awaits
+    }
 }
 
 /// A certificate of our own.
@@ -116,7 +125,8 @@ pub struct SinkMoment {
     pub lost: [u64; 2],
 }
 
-/// The words for the state of an upstream. The breaker is open while it is `away`; an operator may have `disabled` it.
+/// The words for the state of an upstream. The breaker is open while it is `away`, unless it waits for somebody to log in; an
+/// operator may have `disabled` it.
 pub const STATES: [&str; 4] = ["connecting", "ready", "away", "disabled"];
 
 /// The label of a certificate.
@@ -191,7 +201,7 @@ const GAUGES: [Row; 21] = [
         }
     }),
     (table::UPSTREAM_BREAKER, |at, seen| {
-        each(at, seen, |upstream| u64::from(upstream.state == "away"))
+        each(at, seen, |upstream| u64::from(upstream.is_broken()))
     }),
     (table::UPSTREAM_FAILURES, |at, seen| {
         each(at, seen, |upstream| upstream.failures)
@@ -322,5 +332,31 @@ impl Eye {
         if let Some(moment) = self.open() {
             read(&moment, seen);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_that_nobody_has_logged_in_to_yet_is_not_told_as_broken() {
+        let broken = |state, awaits| {
+            let upstream = UpstreamMoment {
+                key: "x".into(),
+                state,
+                awaits,
+                failures: 0,
+                restarts: 0,
+                dropped_frames: 0,
+                calls: [0; 3],
+                items: Vec::new(),
+                reports: 0,
+                refreshes: [0; 2],
+            };
+            upstream.is_broken()
+        };
+        assert!(broken("away", false) && !broken("away", true));
+        assert!(!broken("ready", false) && !broken("disabled", false));
     }
 }

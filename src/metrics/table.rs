@@ -267,7 +267,7 @@ pub(super) const UPSTREAM_BREAKER: Metric = Metric::new(
     Kind::Gauge,
     "usher.upstream.breaker",
     "{upstream}",
-    "1 while calls to an upstream fail at once, 0 while they reach it.",
+    "1 while calls to an upstream fail at once, 0 while they reach it or nobody has logged in yet.",
 );
 pub(super) const UPSTREAM_FAILURES: Metric = Metric::new(
     Kind::Gauge,
@@ -439,6 +439,7 @@ mod tests {
             upstreams: vec![UpstreamMoment {
                 key: "x".into(),
                 state: "ready",
+                awaits: false,
                 failures: 0,
                 restarts: 0,
                 dropped_frames: 0,

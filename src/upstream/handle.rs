@@ -57,6 +57,9 @@ pub struct Upstream {
 pub struct Status {
     /// Whether it is there.
     pub state: State,
+    /// Whether it is away for no other reason than that nobody has come yet who could ask it anything: it is well, as far as
+    /// is known.
+    pub awaits: bool,
     /// The revision spoken, while it is there.
     pub revision: Option<Revision>,
     /// Since when it is in this state.
@@ -387,6 +390,7 @@ impl Upstream {
         };
         Status {
             state,
+            awaits: presence.awaits(),
             revision,
             since: presence.since,
             error: self.past(&presence),

@@ -10,7 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Peer, UpstreamError,
+    CredentialError, Peer, UpstreamError,
     health::Circuit,
     mishaps::{Mishap, Past},
     sink::Sink,
@@ -62,6 +62,19 @@ pub(super) struct Presence {
     pub(super) error: Option<Mishap>,
     /// What a program said beside the protocol before that went wrong, where the error does not tell it.
     pub(super) said: Option<Arc<String>>,
+}
+
+impl Presence {
+    /// Whether it is away for no other reason than that nobody has come yet who could ask it anything.
+    pub(super) fn awaits(&self) -> bool {
+        matches!(
+            (&self.state, self.error.as_ref().map(|mishap| &mishap.error)),
+            (
+                Being::Away { .. },
+                Some(UpstreamError::Credential(CredentialError::Nobody(_)))
+            )
+        )
+    }
 }
 
 /// See [`Presence`].

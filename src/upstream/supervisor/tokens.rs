@@ -128,16 +128,21 @@ async fn that_nobody_has_come_yet_is_told_once_and_not_as_a_credential_that_was_
     assert_eq!((told(waits), told("WARN")), (1, 0), "{}", logged.text());
     let status = upstream.status();
     assert_eq!(status.state, State::Away);
+    assert!(status.awaits, "nobody is to be called for it");
     assert!(status.error.unwrap().words.ends_with(waits));
     down.store(true, Ordering::SeqCst);
     sleep(Duration::from_secs(100)).await;
     assert!(told("unavailable: down") >= 1);
+    let status = upstream.status();
+    assert!(status.state == State::Away && !status.awaits);
     down.store(false, Ordering::SeqCst);
     sleep(Duration::from_secs(600)).await;
     assert_eq!(told(waits), 2);
+    assert!(upstream.status().awaits);
     wants.store(false, Ordering::SeqCst);
     sleep(Duration::from_secs(100)).await;
-    assert_eq!(upstream.status().state, State::Ready);
+    let status = upstream.status();
+    assert!(status.state == State::Ready && !status.awaits);
     assert_eq!(told("refused our credential"), 0);
 }
 

@@ -262,6 +262,7 @@ fn expositions() -> Vec<Vec<u8>> {
             upstreams: vec![UpstreamMoment {
                 key: "x".into(),
                 state: "ready",
+                awaits: false,
                 failures: 0,
                 restarts: 0,
                 dropped_frames: 0,
