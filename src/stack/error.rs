@@ -9,7 +9,7 @@ use crate::{
     protocol::{Features, UpstreamId, codes},
     sanitize::Blocked,
     schema::Problem,
-    upstream::FromUpstream,
+    upstream::{FromUpstream, UpstreamError},
 };
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
@@ -108,7 +108,7 @@ pub enum Error {
     Limited(&'static str),
     /// The upstream did not answer, or not properly.
     #[error(transparent)]
-    Upstream(#[from] FromUpstream),
+    Upstream(FromUpstream),
     /// The call's own deadline passed.
     #[error("deadline passed")]
     Deadline,
@@ -155,6 +155,17 @@ pub enum Missing {
     /// A task, by a handle that is none or is not the caller's.
     #[error("task")]
     Task,
+}
+
+impl From<FromUpstream> for Error {
+    /// What the client would not give is no fault of the upstream.
+    fn from(from: FromUpstream) -> Self {
+        if matches!(from.error, UpstreamError::Declined) {
+            Self::InputRefused
+        } else {
+            Self::Upstream(from)
+        }
+    }
 }
 
 impl Error {
@@ -247,5 +258,24 @@ impl Error {
             Self::Panicked => "internal_error",
             Self::AuditUnavailable => "audit_unavailable",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is the client that refused, whatever the upstream was to be told of it.
+    #[test]
+    fn a_visit_that_was_declined_is_input_that_was_refused_and_no_fault_of_the_upstream() {
+        let of = |error| {
+            let upstream = UpstreamId::parse("a").unwrap();
+            Error::from(FromUpstream { upstream, error })
+        };
+        let declined = of(UpstreamError::Declined);
+        assert!(matches!(declined, Error::InputRefused), "{declined:?}");
+        assert_eq!(declined.reason(), UpstreamError::Declined.reason());
+        let other = of(UpstreamError::OutcomeUnknown);
+        assert!(matches!(other, Error::Upstream(_)), "{other:?}");
     }
 }

@@ -166,6 +166,7 @@ impl Circuit {
                 UpstreamError::Overloaded
                 | UpstreamError::Engaged
                 | UpstreamError::BadAnswer(_)
+                | UpstreamError::Declined
                 | UpstreamError::Timeout(Deadline::ConnectOfAnother)
                 | UpstreamError::Unavailable {
                     reached: Reached::Unsent,

@@ -230,7 +230,8 @@ fn is_failure(error: &UpstreamError) -> bool {
         | UpstreamError::NeedsCapabilities(_)
         | UpstreamError::CannotVisit(_)
         | UpstreamError::OutcomeUnknown
-        | UpstreamError::BadAnswer(_) => false,
+        | UpstreamError::BadAnswer(_)
+        | UpstreamError::Declined => false,
     }
 }
 
@@ -299,6 +300,7 @@ mod tests {
             UpstreamError::CannotVisit(NoVisit::Shared),
             UpstreamError::OutcomeUnknown,
             UpstreamError::BadAnswer(None),
+            UpstreamError::Declined,
         ] {
             mishaps.note(CallId::new(), &error);
             assert!(mishaps.last().is_none(), "{error}");

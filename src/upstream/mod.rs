@@ -190,6 +190,10 @@ pub enum UpstreamError {
     /// was not asked (SECURITY STATE-3).
     #[error("an answer does not fit its question")]
     BadAnswer(Option<Arc<str>>),
+    /// The person at the client does not visit an address that it wants its user sent to. It has no words for being told so,
+    /// and would want the same again: nothing was sent (PROTOCOL D2d).
+    #[error("wants its user to visit an address, and the user does not")]
+    Declined,
     /// A JSON-RPC error to one of our own requests (handshake, list).
     #[error("answered with error {}", in_words(.0))]
     Refused(RpcError),
@@ -286,6 +290,7 @@ impl UpstreamError {
             | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
+            | Self::Declined
             | Self::Refused(_) => None,
         }
     }
@@ -311,6 +316,7 @@ impl UpstreamError {
             | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
+            | Self::Declined
             | Self::Refused(_) => None,
         }
     }
@@ -356,6 +362,7 @@ impl UpstreamError {
             Self::NeedsCapabilities(_) | Self::CannotVisit(_) => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::BadAnswer(_) => "invalid_input_response",
+            Self::Declined => "input_refused",
         }
     }
 
@@ -372,6 +379,7 @@ impl UpstreamError {
             // The older era has no code for either (PROTOCOL D6, D7), and after the first event it is too late for HTTP 400.
             Self::NeedsCapabilities(_) | Self::CannotVisit(_) => codes::INTERNAL_ERROR,
             Self::BadAnswer(_) => codes::INVALID_PARAMS,
+            Self::Declined => codes::INPUT_REFUSED,
             Self::Credential(error) if error.pause().is_some() => codes::UPSTREAM_UNAVAILABLE,
             Self::Auth(_) | Self::Credential(_) => codes::UPSTREAM_AUTH,
             Self::TooLarge(_) | Self::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
@@ -470,6 +478,7 @@ impl UpstreamError {
             | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
+            | Self::Declined
             | Self::Refused(_) => false,
         }
     }
@@ -549,6 +558,7 @@ impl UpstreamError {
             | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
+            | Self::Declined
             | Self::Refused(_) => self.clone(),
         }
     }
@@ -578,6 +588,7 @@ impl UpstreamError {
             | Self::CannotVisit(_)
             | Self::OutcomeUnknown
             | Self::BadAnswer(_)
+            | Self::Declined
             | Self::Refused(_) => self.clone(),
         }
     }

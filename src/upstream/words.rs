@@ -55,6 +55,9 @@ pub fn describe(upstream: &UpstreamId, error: &UpstreamError) -> String {
             "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
         ),
         UpstreamError::BadAnswer(key) => bad_answer(key.as_deref()),
+        UpstreamError::Declined => format!(
+            "the server `{upstream}` wants its user to open a URL in a browser first, and that was refused; the call was not sent again"
+        ),
         UpstreamError::CannotVisit(NoVisit::Shared) => format!(
             "the server `{upstream}` wants its user to open a URL in a browser first, and to it all callers are one user: what you allow there would be allowed for everybody, so nobody is sent there; its operator must look"
         ),

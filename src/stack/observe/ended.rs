@@ -221,6 +221,7 @@ mod tests {
             (UpstreamError::CannotVisit(NoVisit::Shared), End::Invalid),
             (UpstreamError::OutcomeUnknown, End::Unavailable),
             (UpstreamError::BadAnswer(None), End::Invalid),
+            (UpstreamError::Declined, End::Denied),
             (
                 UpstreamError::Refused(RpcError::new(1, "x")),
                 End::ProtocolError,

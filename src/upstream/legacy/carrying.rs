@@ -15,9 +15,9 @@ use super::{
     tasks::{Plan, Unwanted},
 };
 use crate::{
-    call::{Call, LogLevel, Op, Reply, ReplyStream, State, TaskOp, Trail},
+    call::{Call, LogLevel, Op, Reply, ReplyStream, Resume, State, TaskOp, Trail},
     catalog::Route,
-    json::Json,
+    json::{Json, Node},
     protocol::{meta, methods},
     tasks::clock,
     upstream::{
@@ -156,7 +156,11 @@ impl Legacy {
             }
             // Opened above, or nowhere.
             Some(State::Sealed(_) | State::Own(_)) => return Err(UpstreamError::OutcomeUnknown),
-            // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
+            // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d), unless it would only be
+            // answered with the same question.
+            Some(State::Upstream(_)) if call.resume.as_ref().is_some_and(is_declined) => {
+                return Err(UpstreamError::Declined);
+            }
             Some(State::Upstream(_)) | None => {}
         }
         let offer = Offer::of_session(&self.terms, call);
@@ -434,6 +438,17 @@ impl Legacy {
             unwanted: going.unwanted.take(),
         }
     }
+}
+
+/// Whether the person declined, or cancelled, a visit that was asked for.
+fn is_declined(resume: &Resume) -> bool {
+    let Some(responses) = &resume.responses else {
+        return false;
+    };
+    responses.root().members().any(|answer| {
+        let action = answer.value.member("action").and_then(Node::as_str);
+        action.is_some_and(|action| action != "accept")
+    })
 }
 
 /// A slot that is in use until this is dropped, and was used then.

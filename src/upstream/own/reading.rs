@@ -339,6 +339,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::CannotVisit(_)
         | UpstreamError::OutcomeUnknown
         | UpstreamError::BadAnswer(_)
+        | UpstreamError::Declined
         | UpstreamError::Refused(_) => false,
     }
 }

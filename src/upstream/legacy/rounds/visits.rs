@@ -91,3 +91,29 @@ async fn a_visit_that_is_required_is_asked_for_and_the_request_is_then_sent_agai
     let sent = transport.sent_of("tools/call");
     assert_eq!(sent[1].params, sent[0].params);
 }
+
+/// Sent again it would be answered with the same question, until the server is blamed for asking too often.
+#[tokio::test]
+async fn a_visit_that_is_declined_ends_the_call_and_nothing_is_sent_again() {
+    for action in ["decline", "cancel"] {
+        let (transport, peer) = over_http(&an_address(), |_| {
+            Play::Error(
+                200,
+                -32042,
+                r#"{"elicitations":[{"mode":"url","message":"m","url":"https://a","elicitationId":"e"}]}"#,
+            )
+        })
+        .await;
+        let call = able("k");
+        let asked = asked(peer.call(call.clone(), a_route("t")).await);
+        let answers = format!(r#"{{"visit-1":{{"action":"{action}"}}}}"#);
+        let refused = peer
+            .call(again(&call, &asked, &answers), a_route("t"))
+            .await;
+        assert!(
+            matches!(refused, Err(UpstreamError::Declined)),
+            "{action}: {refused:?}"
+        );
+        assert_eq!(transport.sent_of("tools/call").len(), 1, "{action}");
+    }
+}
