@@ -35,6 +35,16 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// How long it takes then to say that it stops to whoever takes longer.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// What names a proxy for what goes out, to most programs.
+const PROXIES: [&str; 6] = [
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+];
+
 /// Run the gateway
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -80,6 +90,8 @@ pub(super) async fn serve(
     };
     let fewer = fit(&mut plan);
     let greeting = Greeting::of(&plan, fewer);
+    // What `usher demo` runs stays on this machine.
+    let unused = load.as_ref().and_then(|_| unused_proxies(is_set));
     let (app, tasks) = match started(plan).await {
         Ok(started) => started,
         Err(ended) => return ended,
@@ -98,6 +110,9 @@ pub(super) async fn serve(
     };
     let url = greeting.url(address);
     greeting.say(&app, &url);
+    if let Some(unused) = unused {
+        logs::say(&format!("{}: {unused}", out::paint(out::YELLOW, "note")));
+    }
     tokio::select! {
         () = stop.asked() => {}
         () = read_on(&app, again.as_mut()) => {}
@@ -289,6 +304,22 @@ async fn again_read(app: &App) {
     }
 }
 
+/// Whether this variable is set to something.
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// That proxies which other programs would use are not used here, where some are set. What they are set to may hold a password.
+fn unused_proxies(is_set: impl Fn(&str) -> bool) -> Option<String> {
+    let set: Vec<_> = PROXIES.into_iter().filter(|name| is_set(name)).collect();
+    (!set.is_empty()).then(|| {
+        format!(
+            "{} in the environment is not used: Usher connects to servers and login servers directly, and a program that it starts gets a variable only by its `env`",
+            set.join(", ")
+        )
+    })
+}
+
 /// Who is let in without being asked, or that nobody may do anything, where that is so.
 fn admitted(plan: &Plan) -> Option<&'static str> {
     match &plan.auth {
@@ -416,6 +447,15 @@ fn told(status: &UpstreamStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_that_is_set_and_not_used_is_named_and_none_where_none_is_set() {
+        assert_eq!(unused_proxies(|_| false), None);
+        let told = unused_proxies(|name| matches!(name, "https_proxy" | "ALL_PROXY"));
+        let told = told.unwrap();
+        assert!(told.starts_with("https_proxy, ALL_PROXY in"), "{told}");
+        assert!(told.contains("not used"), "{told}");
+    }
 
     #[test]
     fn a_taken_port_is_named_once_with_what_to_do() {
