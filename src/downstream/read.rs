@@ -113,6 +113,8 @@ pub(super) fn head<'a>(method: &str, params: &'a Json) -> Result<Head<'a>, BadPa
             b"name" => head.name = Some(member.value),
             b"uri" => head.uri = Some(member.value),
             b"taskId" => head.task_id = Some(member.value),
+            // Optional members that clients write as nothing are not there.
+            b"cursor" if member.value.kind() == Kind::Null => {}
             b"cursor" => head.cursor = Some(member.value),
             b"arguments" => {}
             other => {
@@ -123,6 +125,7 @@ pub(super) fn head<'a>(method: &str, params: &'a Json) -> Result<Head<'a>, BadPa
                     RESPONSES_BYTES => head.responses = Some(member.value),
                     STATE_BYTES => head.state = Some(member.value),
                     META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
+                    META if member.value.kind() == Kind::Null => {}
                     // A name that is none is told of before a value that is none.
                     META => bad = Some(BadParams::new("`_meta` is not an object")),
                     _ => {}

@@ -207,6 +207,8 @@ fn frame(json: &Json, root: Node<'_>) -> Result<Frame, DecodeError> {
     };
     let params = match found.params {
         None => None,
+        // Clients write an optional member of theirs so.
+        Some(params) if params.kind() == Kind::Null => None,
         Some(params) if params.kind() == Kind::Object => Some(json.slice(params)),
         Some(_) => return Err(envelope("`params` is not an object", known)),
     };
@@ -303,6 +305,23 @@ mod tests {
             let error =
                 read(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#)).unwrap_err();
             assert!(matches!(error.fault, Fault::Envelope(_)), "{id}");
+        }
+    }
+
+    /// Zed writes so in `notifications/initialized`, and VS Code takes any 400 for the end of its session.
+    #[test]
+    fn params_that_are_nothing_are_not_there() {
+        let both = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":null}"#,
+            r#"{"jsonrpc":"2.0","method":"m","params":null}"#,
+        ];
+        for text in both {
+            let params = match read(text) {
+                Ok(Message::One(Frame::Request(request))) => request.params,
+                Ok(Message::One(Frame::Notification(told))) => told.params,
+                other => panic!("{text}: {other:?}"),
+            };
+            assert!(params.is_none(), "{text}");
         }
     }
 

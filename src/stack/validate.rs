@@ -15,7 +15,7 @@ use crate::{
     call::{CallId, Op, Outcome, Reply, ReplyStream, Step, TaskOp, Trail},
     catalog::{Terms, rules::OnBroken},
     findings::{Action, Direction, Finding, Findings},
-    json::Json,
+    json::{Json, Kind},
     jsonrpc::RpcError,
     metrics::{self, Bound, Side},
     protocol::{UpstreamId, codes, meta},
@@ -67,6 +67,7 @@ impl Gate<Box<Permitted>> for CheckArguments {
             return Ok(routed);
         };
         let arguments = routed.call.params.root().member("arguments");
+        let arguments = arguments.filter(|arguments| arguments.kind() != Kind::Null);
         let bytes = routed.call.params.len();
         let problems = match look_through(bytes, || terms.arguments(arguments)) {
             Verdict::Fits | Verdict::Unjudged => return Ok(routed),

@@ -56,6 +56,7 @@ pub(super) fn outbound(
                 }
             }
             ("task", Op::CallTool(_)) if wish == Wish::Keep => {}
+            (key, _) if is_nothing(key, member.value) => cut = true,
             (key, op) => cut |= stays_behind(key, op, features),
         }
     }
@@ -68,13 +69,14 @@ pub(super) fn outbound(
             .map(|meta| (meta::META, meta))
             .chain(added)
             .collect();
-        let fate = |key: &str, _: Node<'_>| {
-            if key == "task" && wish == Wish::Keep {
+        let fate = |key: &str, value: Node<'_>| {
+            let goes = (key == meta::META && meta_goes)
+                || is_nothing(key, value)
+                || stays_behind(key, &call.op, features);
+            if key == "task" && wish == Wish::Keep || !goes {
                 Fate::Keep
-            } else if (key == meta::META && meta_goes) || stays_behind(key, &call.op, features) {
-                Fate::Remove
             } else {
-                Fate::Keep
+                Fate::Remove
             }
         };
         edits.members(root, fate, &more);
@@ -153,6 +155,11 @@ fn carried(meta: Node<'_>, key: &str, value: Node<'_>) -> Fate {
     }
 }
 
+/// Whether it is how some clients write that there are no arguments, which strict servers refuse.
+fn is_nothing(key: &str, value: Node<'_>) -> bool {
+    key == "arguments" && value.kind() == Kind::Null
+}
+
 /// Whether a member of params means nothing, or something else, on the upstream's hop: a completion's context before
 /// 2025-06-18, a task wish that nobody could follow up, answers and state that the upstream never asked for.
 fn stays_behind(key: &str, op: &Op, features: &Features) -> bool {
@@ -207,6 +214,10 @@ mod tests {
             (
                 r#"{"name":"w_t","task":{"ttl":1},"requestState":"s","_meta":3,"inputResponses":{}}"#,
                 r#"{"name":"t","_meta":{"k":7}}"#,
+            ),
+            (
+                r#"{"name":"w_t","arguments":null,"x":1.0}"#,
+                r#"{"name":"t","x":1.0,"_meta":{"k":7}}"#,
             ),
             (
                 r#"{"task":{},"name":"w_t"}"#,

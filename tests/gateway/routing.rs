@@ -27,6 +27,23 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Calls, prompts, resources. What a client writes as nothing is as if it had not written it.
+    async fn optional_members_that_are_null_are_not_there(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("add")]);
+        let (_gateway, client) = pair.alone(&notes).await;
+        let listed = client.ask("tools/list", r#"{"cursor":null}"#).await.value();
+        assert_eq!(names(&listed, "tools", "name"), ["notes_add"]);
+        let answer = client.call("notes_add", "null").await;
+        assert_eq!((answer.status, answer.text()), (200, "called add".to_owned()));
+        assert_eq!(notes.last("tools/call").value().get("arguments"), None);
+        if !pair.client_is_modern() {
+            let listed = client.ask("tools/list", r#"{"_meta":null}"#).await.value();
+            assert_eq!(names(&listed, "tools", "name"), ["notes_add"]);
+        }
+    }
+}
+
+pairings! {
     /// Feature: Calls, prompts, resources
     async fn a_prompt_is_got_from_its_server_under_its_own_name(pair: Pairing) {
         let notes = pair.upstream().prompts(&["plan"]);

@@ -24,25 +24,23 @@ async fn of_the_refusals_of_a_stream_404_alone_says_that_there_is_no_session() {
     }
 }
 
-/// The same of what is posted and of a stream that is to be opened, with what each of them showed.
+/// The same of what is posted and of a stream that is to be opened, by what they named and what was said.
 #[tokio::test]
 async fn a_session_is_lost_to_posts_and_to_streams_by_what_they_showed() {
-    for (status, session, credential, posted, lost) in [
-        (401, true, false, Some(404), true),
-        (401, true, true, None, false),
-        (401, false, false, None, false),
-        (404, true, true, Some(404), true),
-        (400, true, true, Some(400), true),
-        (400, false, false, Some(400), false),
+    const FORGOTTEN: &str = "Unauthorized: Session not found";
+    for (status, named, said, posted, lost) in [
+        (401, true, FORGOTTEN, Some(404), true),
+        (401, true, "no", None, false),
+        (401, false, FORGOTTEN, None, false),
+        (404, true, "no", Some(404), true),
+        (400, true, "no", Some(400), false),
+        (400, false, "no", Some(400), false),
     ] {
         let tasks = Tasks::new();
-        let http = against(&tasks, move || answer(status, "text/plain", full("no"))).await;
+        let http = against(&tasks, move || answer(status, "text/plain", full(said))).await;
         let mut headers = HeaderMap::new();
-        if session {
+        if named {
             headers.insert("mcp-session-id", HeaderValue::from_static("s"));
-        }
-        if credential {
-            headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer s"));
         }
         let mut out = request(1);
         out.headers.extend(headers.clone());
@@ -51,12 +49,12 @@ async fn a_session_is_lost_to_posts_and_to_streams_by_what_they_showed() {
             Err(UpstreamError::Auth(_)) => None,
             _ => panic!("{status}"),
         };
-        assert_eq!(told, posted, "{status} {session} {credential}");
+        assert_eq!(told, posted, "{status} {named} {said}");
         let refused = http.unsolicited(headers).await.err().unwrap();
         let is_lost = matches!(
             refused,
             UpstreamError::Refused(error) if error.code == codes::SESSION_NOT_FOUND
         );
-        assert_eq!(is_lost, lost, "{status} {session} {credential}");
+        assert_eq!(is_lost, lost, "{status} {named} {said}");
     }
 }
