@@ -1,9 +1,9 @@
 //! Deciding what an upstream speaks (PROTOCOL C2 to C4).
 //!
 //! Guarantees: only an answer of the protocol is evidence: a refused credential, a 5xx, a timeout or a dead connection decides
-//! nothing; pins are honoured; a legacy verdict is remembered for 12 h so that restarts need not ask again, and forgotten
-//! when it fails: a server that refuses what it was found to speak is asked everything at once. Deliberately absent: when to
-//! probe, which is the supervisor's.
+//! nothing, though a server that fails on the question is offered the handshake; pins are honoured; a legacy verdict is
+//! remembered for 12 h so that restarts need not ask again, and forgotten when it fails: a server that refuses what it was
+//! found to speak is asked everything at once. Deliberately absent: when to probe, which is the supervisor's.
 
 use std::{sync::Arc, time::Duration};
 
@@ -53,6 +53,26 @@ enum Found {
     Older,
 }
 
+/// How well it is known that a server is one of the handshake era.
+#[derive(Clone, Copy)]
+enum Verdict {
+    /// It said so, or does nothing else.
+    Sure,
+    /// It grants the handshake, and what it makes of the question could not be found out.
+    Unsure,
+}
+
+impl Verdict {
+    /// Since when such a verdict of now counts: one that is not sure is looked at [`SOON`].
+    fn dated(self) -> Instant {
+        let now = Instant::now();
+        match self {
+            Self::Sure => now,
+            Self::Unsure => now.checked_sub(LEGACY_FOR - SOON).unwrap_or(now),
+        }
+    }
+}
+
 impl Probe {
     /// Knows nothing yet.
     pub(super) fn new(
@@ -81,7 +101,10 @@ impl Probe {
             .filter(|(since, _)| since.elapsed() < LEGACY_FOR)
             .map(|(_, http)| http);
         let found = match &self.spec.endpoint {
-            Endpoint::Stdio(_) => self.pipe(remembered.is_some()).await,
+            Endpoint::Stdio(_) => self
+                .pipe(remembered.is_some())
+                .await
+                .map(|(peer, http)| (peer, http, Verdict::Sure)),
             Endpoint::Http(http) => {
                 let transport = http.transport;
                 let mut found = self.address(transport, remembered).await;
@@ -98,12 +121,12 @@ impl Probe {
             }
         };
         match found {
-            Ok((peer, http)) => {
+            Ok((peer, http, verdict)) => {
                 // The date is that of the last whole probe, or the verdict would never grow old.
                 self.legacy_since = match (peer.card().revision.era(), remembered) {
                     (Era::Modern, _) => None,
                     (Era::Legacy, Some(_)) => self.legacy_since,
-                    (Era::Legacy, None) => Some((Instant::now(), http)),
+                    (Era::Legacy, None) => Some((verdict.dated(), http)),
                 };
                 Ok(peer)
             }
@@ -169,8 +192,7 @@ impl Probe {
             Ok(Found::Older) => self.legacy_since = Some((now, http)),
             Err(error) => {
                 tracing::debug!(upstream = %self.spec.id, %error, "whether it was upgraded cannot be found out");
-                let since = now.checked_sub(LEGACY_FOR - SOON).unwrap_or(now);
-                self.legacy_since = Some((since, http));
+                self.legacy_since = Some((Verdict::Unsure.dated(), http));
             }
         }
         None
@@ -251,24 +273,30 @@ impl Probe {
         &self,
         configured: HttpTransport,
         remembered: Option<HttpTransport>,
-    ) -> Result<(Arc<dyn Peer>, HttpTransport), NotOpened> {
+    ) -> Result<(Arc<dyn Peer>, HttpTransport, Verdict), NotOpened> {
         let http = match configured {
             HttpTransport::Auto => remembered.unwrap_or(HttpTransport::Streamable),
             HttpTransport::Streamable | HttpTransport::Sse => configured,
         };
         if http == HttpTransport::Sse {
-            return Ok(self.events().await?);
+            let (peer, http) = self.events().await?;
+            return Ok((peer, http, Verdict::Sure));
         }
         let wire = Wire::new(self.connect(HttpTransport::Streamable).await?, true);
         let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
+        let mut failed = None;
         if !self.skips_question(remembered.is_some()) {
-            match self.question(&wire, self.step()).await? {
-                Found::Modern(peer) => {
+            match self.question(&wire, self.step()).await {
+                Ok(Found::Modern(peer)) => {
                     closing.keep();
-                    return Ok((peer, http));
+                    return Ok((peer, http, Verdict::Sure));
                 }
-                Found::Older if self.insists_on_modern() => return Err(not_modern().into()),
-                Found::Older => {}
+                Ok(Found::Older) if self.insists_on_modern() => return Err(not_modern().into()),
+                Ok(Found::Older) => {}
+                Err(error) if !self.insists_on_modern() && fails_on_question(&error) => {
+                    failed = Some(error);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         match Session::open(
@@ -282,20 +310,23 @@ impl Probe {
         {
             Ok(session) => {
                 closing.keep();
-                Ok((self.legacy(session, Opener::Shared(wire)), http))
+                let verdict = failed.map_or(Verdict::Sure, |_| Verdict::Unsure);
+                Ok((self.legacy(session, Opener::Shared(wire)), http, verdict))
             }
+            Err(why) if failed.is_some() => Err(failed.map_or(why, NotOpened::Failed)),
             Err(why)
                 if configured == HttpTransport::Auto
                     && remembered.is_none()
                     && points_to_events(&why) =>
             {
                 drop(closing);
-                Ok(self.events().await.map_err(|mut error| {
+                let (peer, http) = self.events().await.map_err(|mut error| {
                     if let UpstreamError::Unavailable { cause, .. } = &mut error {
                         cause.insert_str(0, "neither HTTP transport answers as MCP: ");
                     }
                     error
-                })?)
+                })?;
+                Ok((peer, http, Verdict::Sure))
             }
             Err(why) => Err(why),
         }
@@ -544,6 +575,20 @@ fn may_name_versions(status: StatusCode) -> bool {
 /// Whether an answer with this status says anything about the era.
 fn is_evidence(head: &Head) -> bool {
     !head.status.is_server_error() && !is_busy(head.status.as_u16())
+}
+
+/// Whether this says that the server itself failed on the question. PROTOCOL C2 has every 5xx be no evidence, and of the era it
+/// is none here either; but the Java SDK's stateless servers, 0.11 to 2.0.0, answer any method that they do not know with 500,
+/// and would never be reached. So the handshake is offered: what is of that era grants it, and a modern server that is only
+/// ill refuses it. 502, 503 and 504 come of what stands in front of a server, or pass.
+fn fails_on_question(error: &UpstreamError) -> bool {
+    matches!(
+        error,
+        UpstreamError::Unavailable {
+            status: Some(500 | 501),
+            ..
+        }
+    )
 }
 
 /// Whether this status only says that the request came at a bad time.

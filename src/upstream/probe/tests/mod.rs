@@ -1,5 +1,7 @@
 //! The probe on every rung of both ladders: what is evidence of an era, and what is none.
 
+mod failing;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
@@ -249,11 +251,11 @@ async fn refused_credentials_failures_and_silence_are_no_evidence() {
         Play::Fail(UpstreamError::denied(403)),
         Play::Fail(UpstreamError::Redirect(None)),
         Play::Fail(UpstreamError::unreached("refused")),
-        Play::Status(500),
+        Play::Status(502),
         Play::Status(503),
+        Play::Status(504),
         Play::Error(502, -32603, ""),
         Play::Error(503, -32022, r#"{"supported":["2026-07-28"]}"#),
-        Play::Error(500, -32022, r#"{"supported":["2027-01-01"]}"#),
         Play::Error(429, -32022, r#"{"supported":["2025-11-25"]}"#),
         Play::Status(429),
         Play::Hang,
