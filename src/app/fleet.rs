@@ -7,15 +7,18 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use hashbrown::HashMap;
+use tokio_util::sync::CancellationToken;
 
 use super::App;
 use crate::{
     call::{Call, Identity, Reply},
     catalog::Reason,
     connect::Connections,
+    downstream::{FIRST_LISTS, Starting},
     protocol::{Revision, UpstreamId, methods::ListKind, names::Scope},
     stack::{self, Upstreams},
     stage::Passage,
+    tasks::Tasks,
     upstream::{
         Bearer, Claim, FromUpstream, State, Upstream, UpstreamError,
         spec::{Endpoint, UpstreamSpec},
@@ -113,6 +116,17 @@ impl App {
         };
         self.shared.plan.upstreams.iter().filter_map(one).collect()
     }
+}
+
+/// Whether any is in its first start, for clients who wait for that.
+pub(super) fn starting(fleet: &Arc<Fleet>, tasks: &Tasks) -> Starting {
+    let (fleet, over) = (fleet.clone(), CancellationToken::new());
+    let starting = Starting::now(over.clone());
+    tasks.spawn(async move {
+        fleet.settled(|_| true, FIRST_LISTS).await;
+        over.cancel();
+    });
+    starting
 }
 
 /// Has looked at again what was read for those who have logged in, or are no longer connected.

@@ -33,8 +33,8 @@ use crate::{
     config::Plan,
     connect::{Connections, OpenError},
     downstream::{
-        Accepts, Answer, Backing, Door, DrainDeadline, Inbound, Named, Sessions, serve_stdio,
-        stdio_unread,
+        Accepts, Answer, Backing, Door, DrainDeadline, Inbound, Named, Sessions, Starting,
+        serve_stdio, stdio_unread,
     },
     events::Hub,
     feed::Feed,
@@ -245,7 +245,9 @@ impl App {
             asking: plan.asking,
         };
         let observed = auditor.is_some() || telemetry.is_some();
-        let door = Arc::new(door(&plan, &parts, observed, &hub, &journal, &tasks));
+        let starting = fleet::starting(&fleet, &tasks);
+        let door = door(&plan, &parts, (observed, starting), &hub, &journal, &tasks);
+        let door = Arc::new(door);
         if let Some(connections) = &connections {
             tasks.spawn(follow(connections.clone(), fleet.clone()));
         }
@@ -576,7 +578,7 @@ fn sealer(plan: &Plan) -> Sealer {
 fn door(
     plan: &Plan,
     parts: &stack::Parts,
-    observed: bool,
+    (observed, starting): (bool, Starting),
     hub: &Hub,
     journal: &Journal,
     tasks: &Tasks,
@@ -590,6 +592,7 @@ fn door(
         sessions: Sessions::new(plan.sessions, hub.pages().clone(), tasks),
         deadline: DEADLINE,
         closing: parts.closing.clone(),
+        starting,
         observed,
         bounds: plan.door,
         journal: journal.clone(),

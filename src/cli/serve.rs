@@ -18,6 +18,7 @@ use crate::{
     audit::sinks::Stream,
     auth::spec::AuthSpec,
     config::{Plan, StartCertificates},
+    downstream::HEAD_START,
     protocol::{Revision, UpstreamId},
     server::{descriptors, spec::ServerBounds},
     tasks::{Lanes, Tasks},
@@ -27,9 +28,6 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: usize = 600;
 
-/// How long the host of `usher stdio` is kept waiting for servers that are starting. Hosts that ask for lists once, right
-/// after the handshake, never see what comes later; others are told that the lists changed. Nobody likes to wait.
-const HEAD_START: Duration = Duration::from_secs(4);
 /// How long `usher stdio` takes to answer what is in flight when it is told to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 /// How long it takes then to say that it stops to whoever takes longer.
@@ -372,6 +370,7 @@ pub(super) async fn stdio(source: &Source) -> Ended {
     };
     let speaking = app.clone();
     let speak = async move {
+        // Whatever comes first finds the servers that are quick; lists wait for the others, too.
         speaking.settled(HEAD_START).await;
         speaking.stdio().await
     };

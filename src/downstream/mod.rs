@@ -19,6 +19,7 @@ mod proof;
 mod read;
 mod seats;
 mod sent;
+mod starting;
 mod stdio;
 mod two_endpoints;
 mod wants;
@@ -56,6 +57,7 @@ pub use exchange::Running;
 pub use http::{McpEndpoint, NoEndpoint, Place};
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
 pub use named::Named;
+pub use starting::{FIRST_LISTS, HEAD_START, Starting};
 pub use stdio::{serve as serve_stdio, unread as stdio_unread};
 pub use two_endpoints::{EventsEndpoint, Lines, MessagesEndpoint};
 pub use wants::Accepts;
@@ -77,6 +79,8 @@ pub struct Door {
     pub deadline: Duration,
     /// Cancelled when the gateway begins to drain: open streams that owe nothing end then.
     pub closing: CancellationToken,
+    /// Whether servers are in their first start, for which handshakes wait a little, and on a pipe lists.
+    pub starting: Starting,
     /// Whether anybody reads what calls learn about themselves.
     pub observed: bool,
     /// How messages are read.

@@ -26,6 +26,7 @@ use super::{
     legacy::{Answering, Session, dialect::Legacy},
     named,
     problem::Problem,
+    starting,
 };
 use crate::{
     audit::journal::Sender,
@@ -442,7 +443,14 @@ async fn answer(
         Message::One(Frame::Request(request)) => Some(request.id.clone()),
         Message::One(_) | Message::Batch(_) => None,
     });
-    let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
+    // Whoever has a pipe has it from the start on, and may ask for a list just once.
+    let waits = inbound.headers.is_none() && starting::asks_for_a_list(&message);
+    let work = async {
+        if waits {
+            door.starting.lists(&door.closing).await;
+        }
+        out.tell(door.accept_decoded(inbound, message).await).await;
+    };
     let work = caught(&out, owed, door.backing.drain_deadline.observed_by(work));
     match known {
         Some(known) => tokio::select! {

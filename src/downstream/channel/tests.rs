@@ -18,7 +18,7 @@ use super::*;
 use crate::{
     audit::journal::Journal,
     call::{Call, Cut, Event, LogLevel, Op, Outcome, Reply, ReplyStream, ServerCard, Step, Trail},
-    downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, stdio},
+    downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, Starting, stdio},
     json::{Json, Limits},
     metrics::{Bound, seen},
     protocol::Revision,
@@ -43,6 +43,7 @@ fn door(service: McpService) -> Door {
         sessions: Sessions::new(SessionBounds::default(), Arc::default(), &tasks),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
+        starting: Starting::default(),
         observed: false,
         bounds: DoorBounds::default(),
         journal: Journal::off(),
@@ -90,6 +91,28 @@ fn panicking(when: u8) -> McpService {
         })
     });
     McpService::new(|| stack)
+}
+
+#[tokio::test]
+async fn lists_alone_wait_on_a_pipe_for_servers_that_are_starting() {
+    let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+    let mut door = door(McpService::new(|| stack));
+    let over = CancellationToken::new();
+    door.starting = Starting::now(over.clone());
+    let (channel, mut lines) = self::over(door, true);
+    let list = CALL
+        .replace("tools/call", "tools/list")
+        .replace(":1,", ":2,");
+    for line in [list, CALL.to_owned()] {
+        let taken = channel.take(&channel.identity, line.into()).await;
+        assert!(taken.is_ok());
+    }
+    let mut next = async || String::from_utf8(lines.recv().await.unwrap().to_vec()).unwrap();
+    let first = next().await;
+    assert!(first.contains("\"id\":1"), "{first}");
+    over.cancel();
+    let second = next().await;
+    assert!(second.contains("\"id\":2"), "{second}");
 }
 
 // SECURITY 6

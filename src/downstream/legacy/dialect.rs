@@ -242,6 +242,8 @@ impl<'a> Legacy<'a> {
         if capabilities.json().len() > CAPABILITIES {
             return invalid("`params.capabilities` is over 64 KiB");
         }
+        // What is said now holds for as long as the session, whatever is learned of servers that are still starting.
+        self.door.starting.handshake(&self.door.closing).await;
         let opened = self.door.sessions.open(
             (inbound.identity.clone(), inbound.address),
             inbound.scope.clone(),

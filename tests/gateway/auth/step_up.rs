@@ -8,6 +8,7 @@ use usher::{
     call::{Call, Op, Outcome, Reply, ServerCard},
     downstream::{
         Backing, Door, DoorBounds, DrainDeadline, McpEndpoint, Place, SessionBounds, Sessions,
+        Starting,
     },
     json::{Json, Limits},
     protocol::names::Scope,
@@ -65,6 +66,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
         sessions: Sessions::new(SessionBounds::default(), Arc::default(), &tasks),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
+        starting: Starting::default(),
         observed: false,
         bounds: DoorBounds::default(),
     };

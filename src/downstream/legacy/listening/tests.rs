@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     audit::journal::Journal,
     call::{Identity, IdentityKind, Principal},
-    downstream::{Backing, Door, DoorBounds, DrainDeadline, SessionBounds, Sessions},
+    downstream::{Backing, Door, DoorBounds, DrainDeadline, SessionBounds, Sessions, Starting},
     tasks::{PerLaneArc, Tasks},
 };
 
@@ -24,6 +24,7 @@ fn door(service: McpService, tasks: &Tasks) -> Door {
         sessions: Sessions::new(SessionBounds::default(), Arc::default(), tasks),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
+        starting: Starting::default(),
         observed: false,
         bounds: DoorBounds::default(),
         journal: Journal::off(),
