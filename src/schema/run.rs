@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
                     break;
                 }
             }
-            self.expect(known, sum, |schema| told::any(schema, any));
+            self.one_of(known, any, value, sum)?;
         }
         if let Some(one) = &words.one {
             let (mut fitting, mut unknown) = (0, 0);
@@ -273,13 +273,13 @@ impl<'a> Run<'a> {
                 (0, 0) | (2.., _) => Three::No,
                 _ => Three::Unknown,
             };
-            self.expect(known, sum, |schema| {
-                if fitting > 1 {
+            if fitting > 1 {
+                self.expect(known, sum, |_| {
                     "must fit one of several alternatives, and fits more than one".to_owned()
-                } else {
-                    told::any(schema, one)
-                }
-            });
+                });
+            } else {
+                self.one_of(known, one, value, sum)?;
+            }
         }
         if let Some(not) = words.not {
             let known = match self.tried(not, value, None)? {
@@ -329,6 +329,29 @@ impl<'a> Run<'a> {
         Three::Yes
     }
 
+    /// Takes in whether a value fits one of these. If it does not, and by its kind can only be meant for one of them, what is wrong
+    /// by that one is told: that it may also be null helps nobody whose number is too large.
+    fn one_of(
+        &mut self,
+        known: Three,
+        alternatives: &'a [Id],
+        value: Node<'a>,
+        sum: &mut Sum,
+    ) -> Result<(), Enough> {
+        if known == Three::No && self.is_heard() {
+            let schema = self.schema;
+            let mut meant = alternatives
+                .iter()
+                .filter(|id| is_meant(schema, **id, value));
+            if let (Some(only), None) = (meant.next(), meant.next()) {
+                sum.add(self.in_place(*only, value, None)?);
+                return Ok(());
+            }
+        }
+        self.expect(known, sum, |schema| told::any(schema, alternatives));
+        Ok(())
+    }
+
     pub(super) fn expect(
         &mut self,
         known: Three,
@@ -369,6 +392,24 @@ pub(super) fn walk(value: Node<'_>) -> usize {
 /// What looking for one member costs.
 pub(super) fn seek(value: Node<'_>) -> usize {
     1 + value.raw_bytes().len() / 512
+}
+
+/// Whether a value of this kind may be meant for a rule, by the types that it and what it refers to allow.
+fn is_meant(schema: &Schema, id: Id, value: Node<'_>) -> bool {
+    let allows = |words: &Words| {
+        let types = words.types;
+        types.is_none_or(|types| types.has(value) == Some(true))
+    };
+    let referred = |id: &Id| match &schema.rules[*id] {
+        Rule::All(words) => allows(words),
+        Rule::Always | Rule::Unknown => true,
+        Rule::Never => false,
+    };
+    match &schema.rules[id] {
+        Rule::All(words) => allows(words) && words.all.iter().all(referred),
+        Rule::Always | Rule::Unknown => true,
+        Rule::Never => false,
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{
     Names, Schema,
     notes::Step,
-    rule::{Contains, Id, Members, Rule, Types},
+    rule::{Contains, Id, Members, Rule, Types, Words},
 };
 use crate::json::Decimal;
 
@@ -73,26 +73,41 @@ pub(super) fn rule(schema: &Schema, id: Id) -> String {
     match &schema.rules[id] {
         Rule::Always | Rule::Unknown => "anything".to_owned(),
         Rule::Never => "nothing".to_owned(),
-        Rule::All(words) => match (words.listed.first(), words.types) {
-            (Some(listed), _) => alternatives(listed),
-            (None, Some(types)) => {
-                let required = words
-                    .members
-                    .as_ref()
-                    .map_or(&[][..], |members| &members.required);
-                let names: Vec<_> = required
-                    .iter()
-                    .map(|name| format!("`{}`", shown(name)))
-                    .collect();
-                let words: Vec<_> = types.words().collect();
-                if names.is_empty() {
-                    words.join(" or ")
-                } else {
-                    format!("{} with {}", words.join(" or "), some(&names, ", "))
-                }
-            }
-            (None, None) => "something else".to_owned(),
+        Rule::All(words) => wanted(referred(schema, words)),
+    }
+}
+
+/// What a rule refers to that says nothing by itself; once, since it may come back to itself.
+fn referred<'a>(schema: &'a Schema, words: &'a Words) -> &'a Words {
+    match words.all[..] {
+        [only] if words.types.is_none() && words.listed.is_empty() => match &schema.rules[only] {
+            Rule::All(referred) => referred,
+            Rule::Always | Rule::Never | Rule::Unknown => words,
         },
+        _ => words,
+    }
+}
+
+fn wanted(words: &Words) -> String {
+    match (words.listed.first(), words.types) {
+        (Some(listed), _) => alternatives(listed),
+        (None, Some(types)) => {
+            let required = words
+                .members
+                .as_ref()
+                .map_or(&[][..], |members| &members.required);
+            let names: Vec<_> = required
+                .iter()
+                .map(|name| format!("`{}`", shown(name)))
+                .collect();
+            let words: Vec<_> = types.words().collect();
+            if names.is_empty() {
+                words.join(" or ")
+            } else {
+                format!("{} with {}", words.join(" or "), some(&names, ", "))
+            }
+        }
+        (None, None) => "something else".to_owned(),
     }
 }
 
