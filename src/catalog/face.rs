@@ -31,7 +31,8 @@ const ONE_BYTES: usize = 8 << 10;
 const ALL_BYTES: usize = 32 << 10;
 const CUT: &str = "\n[cut]";
 const PREFIX_RULE: &str = "Several servers answer here. The tools and prompts of a server are called by its prefix, `_` and their own name; \
-    its resource URIs begin with its prefix and `+`. What each server says below may use its own names, without the prefix.";
+    its resource URIs begin with its prefix and `+`.";
+const OWN_NAMES: &str = " What each server says below may use its own names, without the prefix.";
 
 impl Face {
     /// The card, for a client of this revision. Its `ttl_millis` is 0: how old the upstreams' cards are is not known.
@@ -46,14 +47,20 @@ impl Face {
     }
 }
 
-/// The face of these upstreams together, in this order.
+/// The face of these upstreams together, in this order. One that nothing was heard of yet may turn out to do anything: sessions
+/// are told once, and what a server does not offer after all is refused by name, as where another offers it.
 pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) -> Face {
     let (mut completes, mut logs, mut subscribes) = (false, false, false);
     let mut text = String::new();
+    let mut speaks = false;
     for part in parts {
+        if part.is_unheard() {
+            (completes, logs, subscribes) = (true, true, true);
+        }
         let Some(card) = part.contribution.as_ref().and_then(|it| it.card.as_ref()) else {
             continue;
         };
+        speaks = true;
         completes |= can_complete(card);
         logs |= declares(card, "logging");
         subscribes |= can_subscribe(card);
@@ -67,6 +74,7 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
         if *labels == Labels::Prefixes {
             if text.is_empty() {
                 text.push_str(PREFIX_RULE);
+                text.push_str(OWN_NAMES);
             }
             let (id, prefix) = (part.id(), part.namespace.prefix());
             let _ = if prefix.is_empty() {
@@ -76,6 +84,9 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
             };
         }
         push_cut(&mut text, instructions, ONE_BYTES);
+    }
+    if !speaks && *labels == Labels::Prefixes {
+        text.push_str(PREFIX_RULE);
     }
     let instructions = (!text.is_empty()).then(|| {
         let mut all = String::new();

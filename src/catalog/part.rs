@@ -125,6 +125,13 @@ impl Part {
         self.contribution.as_ref().is_none_or(|it| it.awaited)
     }
 
+    /// Whether nothing was heard of it yet, or nothing that still holds.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.contribution
+            .as_ref()
+            .is_none_or(|it| it.awaited || it.away && it.card.is_none())
+    }
+
     /// The way to what it calls `local`.
     pub(super) fn route(&self, local: String) -> Route {
         Route {

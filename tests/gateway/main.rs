@@ -42,6 +42,7 @@ mod routing;
 mod sanitize;
 mod sessions;
 mod splicing;
+mod starting;
 mod stopping;
 mod streams;
 mod tasks;

@@ -19,7 +19,8 @@ fn instructions(catalog: &Catalog, scope: &Scope) -> Option<String> {
 #[test]
 fn capabilities_are_the_union_without_promises_that_are_not_kept() {
     let capabilities = |part: Contribution| {
-        let catalog = build(&rules(&[("a", "a"), ("b", "b")]), vec![("a", part)], None);
+        let parts = vec![("a", part), ("b", says("{}", None))];
+        let catalog = build(&rules(&[("a", "a"), ("b", "b")]), parts, None);
         catalog.face(&Scope::All, MODERN).unwrap().capabilities
     };
     assert_eq!(
@@ -38,6 +39,48 @@ fn capabilities_are_the_union_without_promises_that_are_not_kept() {
         .as_str(),
         r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}"#
     );
+}
+
+#[test]
+fn a_server_that_nothing_was_heard_of_yet_may_turn_out_to_do_anything() {
+    let away = Contribution {
+        away: true,
+        ..Contribution::default()
+    };
+    for (other, promised) in [
+        (None, true),
+        (Some(away), true),
+        // It is there, and shows nothing to everybody.
+        (Some(Contribution::default()), false),
+        (Some(says(r#"{"tools":{}}"#, None)), false),
+    ] {
+        let parts = [("a", Some(says(r#"{"tools":{}}"#, None))), ("b", other)];
+        let parts = parts
+            .into_iter()
+            .filter_map(|(key, part)| Some((key, part?)));
+        let catalog = build(&rules(&[("a", "a"), ("b", "b")]), parts.collect(), None);
+        let said = catalog.face(&Scope::All, MODERN).unwrap().capabilities;
+        for capability in ["completions", "logging", "subscribe"] {
+            let said = said.as_str().contains(capability);
+            assert_eq!(said, promised, "{capability}");
+        }
+        // What one does is not what another may do.
+        let own = catalog.face(&Scope::Upstream(id("a")), MODERN).unwrap();
+        assert!(!own.capabilities.as_str().contains("completions"));
+        assert_eq!(instructions(&catalog, &Scope::All), None);
+    }
+}
+
+#[test]
+fn how_names_are_made_is_said_while_no_server_has_said_anything() {
+    let rules = rules(&[("a", "a"), ("b", "b")]);
+    let catalog = build(&rules, Vec::new(), None);
+    let text = instructions(&catalog, &Scope::All).unwrap();
+    assert!(
+        text.starts_with("Several servers answer here.") && !text.contains("below"),
+        "{text}"
+    );
+    assert_eq!(instructions(&catalog, &Scope::Upstream(id("a"))), None);
 }
 
 /// PROTOCOL A5
