@@ -95,6 +95,7 @@ impl Gateway {
                 sessions: Sessions::new(SessionBounds::default(), Arc::default(), &tasks),
                 deadline: Duration::from_secs(60),
                 closing: CancellationToken::new(),
+                starting: Default::default(),
                 observed: false,
                 bounds: Default::default(),
             },
