@@ -19,7 +19,9 @@ use usher::{
             ValidationRules,
         },
     },
-    downstream::{Accepts, Answer, Backing, Door, Inbound, Named, SessionBounds, Sessions, Told},
+    downstream::{
+        Accepts, Answer, Backing, Door, FrameResponse, Inbound, Named, SessionBounds, Sessions,
+    },
     events::{self, Hub},
     findings::Findings,
     json::{Json, Limits},
@@ -103,7 +105,7 @@ impl Gateway {
     }
 
     /// One message in, one message out.
-    pub(crate) async fn ask(&self, headers: &HeaderMap, body: &Bytes) -> Told {
+    pub(crate) async fn ask(&self, headers: &HeaderMap, body: &Bytes) -> FrameResponse {
         let inbound = Inbound {
             body: body.clone(),
             named: Named::read(headers),

@@ -15,7 +15,7 @@ use http::StatusCode;
 use tokio::time::timeout_at;
 
 use super::{
-    Answer, Backing, Door, Told,
+    Answer, Backing, Door, FrameResponse,
     legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
     listen,
     problem::{self, ToolError},
@@ -129,14 +129,14 @@ impl Exchange {
         })
     }
 
-    fn told(&self, result: Result<Outcome, Error>) -> Told {
+    fn respond(&self, result: Result<Outcome, Error>) -> FrameResponse {
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(error)
                 if self.shows_urls()
                     && let Some(visit) = problem::visit(&error, self.call) =>
             {
-                return Told::ok(vec![encode::error(Some(&self.id), &visit)]);
+                return FrameResponse::ok(vec![encode::error(Some(&self.id), &visit)]);
             }
             Err(error) => {
                 let era = self.wording.era();
@@ -146,7 +146,7 @@ impl Exchange {
                 return problem::problem(&error, era, self.id.clone(), self.call).into();
             }
         };
-        Told::ok(match outcome {
+        FrameResponse::ok(match outcome {
             // The one listen that ends well: the gateway is stopping.
             Outcome::Complete(result) if self.is_listen() => {
                 let result = self.wording.result(&self.op, self.revision, result);
@@ -171,7 +171,7 @@ impl Exchange {
                     self.result(&result)
                 }
                 // Whoever cannot be asked declares nothing, so this is not reached.
-                None => return self.told(Err(Error::InputRefused)),
+                None => return self.respond(Err(Error::InputRefused)),
             },
             Outcome::Lost(error) if matches!(self.op, Op::CallTool(_)) => {
                 return self.tool_error(ToolError::of_lost(&error, self.call));
@@ -186,23 +186,23 @@ impl Exchange {
                     flight.session().sends_to(&error);
                 }
                 let segments = vec![encode::error(Some(&self.id), &error)];
-                return Told {
+                return FrameResponse {
                     // The one error of an upstream that has a status of its own (PROTOCOL B1).
                     status: match error.code {
                         codes::MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
                         _ => StatusCode::OK,
                     },
-                    ..Told::ok(segments)
+                    ..FrameResponse::ok(segments)
                 };
             }
         })
     }
 
-    fn tool_error(&self, failed: ToolError) -> Told {
+    fn tool_error(&self, failed: ToolError) -> FrameResponse {
         let result = self.wording.result(&self.op, self.revision, failed.result);
         let mut edits = Edits::new();
         meta::stamp(&mut edits, result.root(), &failed.about);
-        Told::ok(self.result(&result.splice(&edits)))
+        FrameResponse::ok(self.result(&result.splice(&edits)))
     }
 
     /// Whether its client, of a session, has declared that it shows URLs.
@@ -433,7 +433,7 @@ impl Running {
 
     fn end(&mut self, result: Result<Outcome, Error>) -> Answer {
         self.source = Source::Over;
-        Answer::Frame(self.exchange.told(result))
+        Answer::Frame(self.exchange.respond(result))
     }
 
     /// No answer is owed any more. An open POST must end all the same: as a stream of nothing, or as taken note of.
@@ -478,7 +478,7 @@ impl Stream for Running {
                 }
                 Err(Ended::With(outcome)) => {
                     this.source = Source::Over;
-                    return Poll::Ready(Some(this.exchange.told(outcome).segments));
+                    return Poll::Ready(Some(this.exchange.respond(outcome).segments));
                 }
                 Err(Ended::Cancelled) => {
                     this.source = Source::Over;

@@ -17,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Accepts, Answer, Door, Inbound, Named, Running, Told,
+    Accepts, Answer, Door, FrameResponse, Inbound, Named, Running,
     legacy::{Answering, CannotResume, dialect::Legacy},
     problem::{self, Early, Problem},
     proof::while_proved,
@@ -357,7 +357,7 @@ fn streaming(door: &Door, running: Box<Running>, payer: Option<Arc<str>>) -> Res
 
 /// One message as JSON; as a stream of one event for a client that accepts only streams (PROTOCOL B1), unless the status is not
 /// 200.
-fn one(told: Told, accepts: Accepts, payer: Option<&Arc<str>>) -> Response<Body> {
+fn one(told: FrameResponse, accepts: Accepts, payer: Option<&Arc<str>>) -> Response<Body> {
     let mut answer = if accepts.json || told.status != StatusCode::OK {
         let mut answer = full(told.status, "application/json", Bytes::new());
         *answer.body_mut() = body_of(told.segments, payer);

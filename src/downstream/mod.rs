@@ -170,14 +170,14 @@ pub enum Answer {
     /// Nothing is owed: HTTP 202 with an empty body.
     Accepted,
     /// One message.
-    Frame(Told),
+    Frame(FrameResponse),
     /// Frames as they come; the last is the response.
     Stream(Box<Running>),
 }
 
-/// One message with its HTTP facts.
+/// One message that answers, with its HTTP facts.
 #[derive(Debug)]
-pub struct Told {
+pub struct FrameResponse {
     /// The HTTP status; without meaning on a pipe.
     pub status: StatusCode,
     /// The message, in segments that follow each other.
@@ -210,7 +210,7 @@ impl Answer {
     }
 }
 
-impl Told {
+impl FrameResponse {
     fn ok(segments: Vec<Bytes>) -> Self {
         Self {
             status: StatusCode::OK,
@@ -223,7 +223,7 @@ impl Told {
     }
 }
 
-impl From<Problem> for Told {
+impl From<Problem> for FrameResponse {
     fn from(problem: Problem) -> Self {
         let segments = vec![encode::error(problem.id.as_ref(), &problem.error)];
         Self {
@@ -246,7 +246,7 @@ impl From<Problem> for Answer {
 /// What answers a message.
 enum Next<'a> {
     /// It is answered.
-    Told(Answer),
+    Done(Answer),
     /// A call that has begun, and by what proof.
     Running(Box<Running>, Arc<Identity>),
     /// What the era with sessions does that is no call.
@@ -257,7 +257,7 @@ impl Next<'_> {
     /// Waits for the answer, and notes it at `door` where it is a refusal, of whoever `sent` what it answers.
     async fn answer(self, door: &Door, address: Option<IpAddr>, sent: Option<Sent>) -> Answer {
         let answer = match self {
-            Self::Told(answer) => answer,
+            Self::Done(answer) => answer,
             Self::Running(running, identity) => {
                 // What was asked for before the end does not go on beyond it because its first word took long.
                 let end = proof::end(&identity);
@@ -283,7 +283,7 @@ impl Door {
             Err(error) => {
                 let problem = self.unreadable(&inbound, error);
                 let sent = Sent::by(&inbound.identity, None);
-                (Next::Told(problem.into()), Some(sent))
+                (Next::Done(problem.into()), Some(sent))
             }
         };
         next.answer(self, address, sent)
@@ -379,7 +379,7 @@ impl Door {
             }
         };
         let sent = Sent::by(&inbound.identity, method);
-        (Next::Told(answer), Some(sent))
+        (Next::Done(answer), Some(sent))
     }
 
     /// The trail of a request. `other` is the method and params to record where the call itself has different ones.

@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Accepts, Answer, Door, Inbound, Named, Running, Told, claims,
+    Accepts, Answer, Door, FrameResponse, Inbound, Named, Running, claims,
     legacy::{Answering, Session, dialect::Legacy},
     named,
     problem::Problem,
@@ -287,7 +287,7 @@ impl Channel {
     async fn begin(&self, inbound: Inbound, request: Request) {
         let message = Message::One(Frame::Request(request));
         let answer = self.door.accept_decoded(inbound, message).await;
-        if let Answer::Frame(Told {
+        if let Answer::Frame(FrameResponse {
             session: Some(session),
             ..
         }) = &answer

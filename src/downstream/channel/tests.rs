@@ -476,7 +476,8 @@ async fn what_is_on_the_way_is_held_for_whoever_is_told() {
     };
     let frame = Bytes::from(vec![b'x'; memory::SMALL + 1]);
     let length = frame.len() as u64;
-    out.tell(Answer::Frame(Told::ok(vec![frame]))).await;
+    out.tell(Answer::Frame(FrameResponse::ok(vec![frame])))
+        .await;
     let held = || memory::process().held_for(&who);
     assert_eq!(held(), length);
     drop(told.recv().await);

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     call::{CallId, Caller, LogLevel, Op, Outcome, Reply, ServerCard, Trail},
     downstream::{
-        Answer, Door, Inbound, Next, Told,
+        Answer, Door, FrameResponse, Inbound, Next,
         exchange::{Exchange, Wording},
         extensions, invalid, named_in_answer,
         problem::{Problem, problem},
@@ -54,7 +54,7 @@ impl<'a> Legacy<'a> {
         }
         match self.session(&inbound, Some(&request.id)) {
             Ok(session) => self.in_session(&inbound, &session, request, params, head),
-            Err(problem) => Next::Told(problem.into()),
+            Err(problem) => Next::Done(problem.into()),
         }
     }
 
@@ -201,7 +201,7 @@ impl<'a> Legacy<'a> {
             return Answer::Accepted;
         }
         segments.push(Bytes::from_static(b"]"));
-        Answer::Frame(Told::ok(segments))
+        Answer::Frame(FrameResponse::ok(segments))
     }
 
     /// Opens a session. The proposal is echoed if it is one of the four, else answered with the newest (PROTOCOL C1).
@@ -280,7 +280,7 @@ impl<'a> Legacy<'a> {
             }
         };
         opened.told = true;
-        Answer::Frame(Told {
+        Answer::Frame(FrameResponse {
             status: StatusCode::OK,
             segments: encode::result(&request.id, &Words.card(&card, revision)).into(),
             session: HeaderValue::from_str(&opened.session.id).ok(),
@@ -300,15 +300,15 @@ impl<'a> Legacy<'a> {
         head: Result<Head<'_>, BadParams>,
     ) -> Next<'a> {
         if &*request.method == methods::PING {
-            return Next::Told(done(&request.id));
+            return Next::Done(done(&request.id));
         }
         let flight = match Flights::enter(session, &request.id) {
             Ok(flight) => flight,
-            Err(not_now) => return Next::Told(refused(not_now, request.id).into()),
+            Err(not_now) => return Next::Done(refused(not_now, request.id).into()),
         };
         let refuse = |id: RequestId, bad: BadParams| {
             let problem = Problem::new(StatusCode::OK, Some(id), bad.error, bad.reason);
-            Next::Told(problem.into())
+            Next::Done(problem.into())
         };
         let head = match head {
             Ok(head) => head,
@@ -548,7 +548,9 @@ impl<'a> Legacy<'a> {
 
 /// An empty result.
 fn done(id: &RequestId) -> Answer {
-    Answer::Frame(Told::ok(encode::result(id, &Json::empty_object()).into()))
+    Answer::Frame(FrameResponse::ok(
+        encode::result(id, &Json::empty_object()).into(),
+    ))
 }
 
 /// A session just opened. It ends with this unless its client is told of it: nobody else knows it, or would end it.
