@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     Role, follow,
-    operation::{Operation, Told, Verb, Who},
+    operation::{Operation, ResponseKind, Verb, Who},
     paging::{Parameter, Shape},
     problem,
 };
@@ -190,10 +190,12 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Describe
 
 fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> BTreeMap<String, Answered> {
     let (media, schema) = match operation.answer {
-        Told::Json(describe) | Told::Verdict(describe) => ("application/json", describe(generator)),
-        Told::Document => ("application/json", json_schema!({ "type": "object" })),
-        Told::Text(media) => (media, json_schema!({ "type": "string" })),
-        Told::Events(name, describe) => {
+        ResponseKind::Json(describe) | ResponseKind::Verdict(describe) => {
+            ("application/json", describe(generator))
+        }
+        ResponseKind::Document => ("application/json", json_schema!({ "type": "object" })),
+        ResponseKind::Text(media) => (media, json_schema!({ "type": "string" })),
+        ResponseKind::Events(name, describe) => {
             // The data of each event is described, by its name; the stream of them is text.
             let data = describe(generator);
             let missed = generator.subschema_for::<follow::Missed>();
@@ -210,7 +212,7 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> BTreeMap
         content: BTreeMap::from([(media, Media { schema })]),
     };
     let mut all = BTreeMap::new();
-    if matches!(operation.answer, Told::Verdict(_)) {
+    if matches!(operation.answer, ResponseKind::Verdict(_)) {
         let not_so = answered("It is not so.", media, schema.clone());
         all.insert("503".to_owned(), not_so);
     }
@@ -234,7 +236,7 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> BTreeMap
         .chain(body)
         .chain(operation.problems)
     {
-        let schema = generator.subschema_for::<problem::Told<'_>>();
+        let schema = generator.subschema_for::<problem::ProblemBody<'_>>();
         let mut told = Answered {
             headers: headers(*status),
             ..answered(went_wrong(*status), "application/problem+json", schema)

@@ -22,7 +22,7 @@ pub(super) struct Operation {
     /// What the body is; without one it is an empty object where the verb has any.
     pub(super) body: Option<Describe>,
     /// What is answered.
-    pub(super) answer: Told,
+    pub(super) answer: ResponseKind,
     /// Beside those of every operation, the statuses of its problems.
     pub(super) problems: &'static [u16],
     pub(super) run: Run,
@@ -53,7 +53,7 @@ pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 pub(super) type Run = fn(Asked) -> BoxFuture<'static, Result<Response<Body>, Problem>>;
 
 /// What an operation answers.
-pub(super) enum Told {
+pub(super) enum ResponseKind {
     Json(Describe),
     /// The document itself.
     Document,
@@ -103,7 +103,7 @@ impl Operation {
     pub(super) const fn get(
         id: &'static str,
         path: &'static str,
-        answer: Told,
+        answer: ResponseKind,
         run: Run,
         about: &'static str,
     ) -> Self {
@@ -125,7 +125,7 @@ impl Operation {
     pub(super) const fn post(
         id: &'static str,
         path: &'static str,
-        answer: Told,
+        answer: ResponseKind,
         run: Run,
         about: &'static str,
     ) -> Self {

@@ -25,7 +25,7 @@ pub(super) struct Problem {
 /// A problem as it is told (RFC 9457).
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
-pub(super) struct Told<'a> {
+pub(super) struct ProblemBody<'a> {
     /// Always `about:blank`: the status says what sort it is, the reason which.
     #[serde(rename = "type")]
     kind: &'static str,
@@ -83,7 +83,7 @@ impl Problem {
     }
 
     pub(super) fn answer(&self) -> Response<Body> {
-        let told = Json::of(&Told {
+        let told = Json::of(&ProblemBody {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or_default(),
             status: self.status.as_u16(),

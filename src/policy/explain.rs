@@ -127,7 +127,7 @@ pub struct Able {
 
 /// A policy of a set, for a list of them.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Told {
+pub struct PolicySummary {
     /// Its name.
     pub policy: Arc<str>,
     /// `permit` or `forbid`.
@@ -142,17 +142,17 @@ pub struct Told {
 
 impl Policy {
     /// The policies, in the order of their files and in that of their places there.
-    pub fn told(&self) -> Vec<Told> {
+    pub fn summaries(&self) -> Vec<PolicySummary> {
         let set = self.set().map(|set| &set.compiled);
         let rules = set.into_iter().flat_map(|compiled| {
-            let told = |rule: &Rule| Told {
+            let summary = |rule: &Rule| PolicySummary {
                 policy: rule.name.clone(),
                 effect: if rule.permits { "permit" } else { "forbid" },
                 place: place(compiled, rule),
                 approval: rule.approval.is_some(),
                 conditions: conditions(compiled, rule),
             };
-            compiled.rules.iter().map(told)
+            compiled.rules.iter().map(summary)
         });
         rules.collect()
     }

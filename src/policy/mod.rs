@@ -58,7 +58,7 @@ pub use action::Action;
 pub use ask::{Approval, Ask, Circumstances, Denied, Permit, Refusal};
 pub use cases::{Outcome, Somebody, moment};
 pub use class::Class;
-pub use explain::{Able, About, Explanation, State, Told, Weighed};
+pub use explain::{Able, About, Explanation, PolicySummary, State, Weighed};
 pub use item::{Hints, Item, ItemKind, Subject};
 pub use prepared::Prepared;
 pub use problem::Problem;

@@ -84,8 +84,8 @@ struct Flood {
     awaited: bool,
 }
 
-/// What becomes of a call that failed.
-enum Told {
+/// When the warning of a call that failed is written.
+enum WarningDecision {
     Now,
     Later,
     /// The first that is told later: at this time.
@@ -116,12 +116,12 @@ impl Mishaps {
         }
         let told = self.flood().add(error.reason(), Instant::now());
         match told {
-            Told::Now => {
+            WarningDecision::Now => {
                 let error = error.told(self.proves);
                 tracing::warn!(upstream = %self.upstream, %call, error, "a call failed at its upstream");
             }
-            Told::Later => {}
-            Told::At(end) => {
+            WarningDecision::Later => {}
+            WarningDecision::At(end) => {
                 let rest = Rest(Arc::clone(self));
                 self.tasks.spawn(async move {
                     // Told of when this ends, be it because the gateway does.
@@ -143,7 +143,7 @@ impl Mishaps {
 }
 
 impl Flood {
-    fn add(&mut self, reason: &'static str, now: Instant) -> Told {
+    fn add(&mut self, reason: &'static str, now: Instant) -> WarningDecision {
         let began = self.since.filter(|since| now - *since < WINDOW);
         let since = began.unwrap_or(now);
         if began.is_none() {
@@ -156,16 +156,16 @@ impl Flood {
         if self.told < SINGLE || !is_known {
             self.told += 1;
             self.known.extend((!is_known).then_some(reason));
-            return Told::Now;
+            return WarningDecision::Now;
         }
         self.untold += 1;
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
         if std::mem::replace(&mut self.awaited, true) {
-            Told::Later
+            WarningDecision::Later
         } else {
-            Told::At(since + WINDOW)
+            WarningDecision::At(since + WINDOW)
         }
     }
 }

@@ -14,14 +14,14 @@ use crate::{
         problem::Problem,
     },
     json::{Json, Limits},
-    policy::{self, Action, Ask, Circumstances, Explanation, Somebody, Told},
+    policy::{self, Action, Ask, Circumstances, Explanation, PolicySummary, Somebody},
     protocol::{Revision, names::Scope},
     snapshot::Unnamed,
 };
 
 pub(in crate::admin) const LIST: &[Parameter] = &[CURSOR, LIMIT];
 
-pub(in crate::admin) type List = Page<Told>;
+pub(in crate::admin) type List = Page<PolicySummary>;
 
 /// How policies stand.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -157,8 +157,8 @@ pub(in crate::admin) fn list(asked: Asked) -> Answer {
         let snapshot = asked.gateway.world.load();
         // What a page begins after is a place: a set is loaded whole, and is another one after a reload.
         let begin = after.map_or(0, |after| usize::try_from(after).unwrap_or(usize::MAX));
-        let told = snapshot.policy().policy().told();
-        let items: Vec<Told> = told.into_iter().skip(begin).take(limit + 1).collect();
+        let summaries = snapshot.policy().policy().summaries();
+        let items: Vec<PolicySummary> = summaries.into_iter().skip(begin).take(limit + 1).collect();
         Ok(Page::of(items, limit, |_| {
             begin.saturating_add(limit).to_string()
         }))

@@ -43,13 +43,13 @@ pub(super) use scope::ScopeLayer;
 /// Tells of calls that are over.
 #[derive(Debug)]
 pub(super) struct Observe {
-    told: PerLaneArc<Told>,
+    observers: PerLaneArc<CallObservers>,
     spans: Spans,
 }
 
 /// Who is told.
 #[derive(Debug)]
-struct Told {
+struct CallObservers {
     auditor: Option<Auditor>,
     feed: Feed,
     scrub: Scrubber,
@@ -58,13 +58,13 @@ struct Told {
 impl Observe {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
-            told: PerLaneArc::from(Told::of(parts)),
+            observers: PerLaneArc::from(CallObservers::of(parts)),
             spans: parts.spans.clone(),
         }
     }
 }
 
-impl Told {
+impl CallObservers {
     fn of(parts: &Parts) -> Self {
         Self {
             auditor: parts.auditor.clone(),
@@ -80,7 +80,7 @@ impl Wrap<Box<Call>> for Observe {
     fn enter(&self, call: &mut Box<Call>) -> Self::Mark {
         let watched = self.spans.are_made() || calls::are_read();
         // Who begins to look in the middle of a call has not missed it, unless nobody else has looked.
-        if self.told.auditor.is_none() && !watched && !self.told.feed.is_watched() {
+        if self.observers.auditor.is_none() && !watched && !self.observers.feed.is_watched() {
             return None;
         }
         if !call.trail.is_read() {
@@ -92,9 +92,9 @@ impl Wrap<Box<Call>> for Observe {
         }
         let watched = watched && telling::is_told(&call.op);
         Some(Box::new(Watched {
-            span: watched.then(|| telling::begin(&self.spans, call, &self.told.scrub)),
+            span: watched.then(|| telling::begin(&self.spans, call, &self.observers.scrub)),
             of: Operation::of(call),
-            those: self.told.here(),
+            observers: self.observers.here(),
             told: false,
         }))
     }
@@ -128,7 +128,7 @@ impl Wrap<Box<Call>> for Observe {
 #[derive(Debug)]
 pub(super) struct Watched {
     of: Operation,
-    those: LaneArc<Told>,
+    observers: LaneArc<CallObservers>,
     /// Its span, where it is told to metrics and there are spans.
     span: Option<Option<Span>>,
     told: bool,
@@ -142,11 +142,11 @@ impl Watched {
         if let Some(span) = self.span.take() {
             telling::end(&self.of, span, &ending);
         }
-        let those = &*self.those;
-        those
+        let observers = &*self.observers;
+        observers
             .feed
-            .note_with(|| seen(&self.of, &ending, &those.scrub));
-        if let Some(auditor) = &those.auditor {
+            .note_with(|| seen(&self.of, &ending, &observers.scrub));
+        if let Some(auditor) = &observers.auditor {
             auditor.conclude(&self.of, &ending);
         }
     }

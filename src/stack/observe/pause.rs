@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Error, Operation, Parts, Told, Watched, ended};
+use super::{CallObservers, Error, Operation, Parts, Watched, ended};
 use crate::{
     call::{Call, Decision, Facts, Origin, Trail},
     tasks::PerLaneArc,
@@ -13,7 +13,7 @@ use crate::{
 
 /// Tells of calls that end in a pause.
 #[derive(Clone)]
-pub(in crate::stack) struct Pauses(Arc<PerLaneArc<Told>>);
+pub(in crate::stack) struct Pauses(Arc<PerLaneArc<CallObservers>>);
 
 /// A call whose client is asked. Dropped before it goes on or ends, its client went away, or it was cut off.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ pub struct Pause(Box<Watched>);
 
 impl Pauses {
     pub(in crate::stack) fn new(parts: &Parts) -> Self {
-        Self(Arc::new(PerLaneArc::from(Told::of(parts))))
+        Self(Arc::new(PerLaneArc::from(CallObservers::of(parts))))
     }
 
     /// The client of this call is asked from now on; `None` where nobody wants to know.
     pub(in crate::stack) fn begin(&self, call: &Call) -> Option<Pause> {
-        let told = &**self.0;
-        if told.auditor.is_none() && !told.feed.is_watched() {
+        let observers = &**self.0;
+        if observers.auditor.is_none() && !observers.feed.is_watched() {
             return None;
         }
         let trail = if call.trail.is_read() {
@@ -56,7 +56,7 @@ impl Pauses {
                 trail,
                 ..Operation::of(call)
             },
-            those: self.0.here(),
+            observers: self.0.here(),
             // Its time was told with its question.
             span: None,
             told: false,

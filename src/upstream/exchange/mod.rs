@@ -117,7 +117,7 @@ pub(super) enum Happened {
 }
 
 /// How a request of our own was answered.
-pub(super) enum Told {
+pub(super) enum AskOutcome {
     /// With a result.
     Result(Head, Json),
     /// With an error.
@@ -640,7 +640,7 @@ pub(super) async fn ask(
     headers: HeaderMap,
     deadline: Instant,
     quiet: bool,
-) -> Result<Told, UpstreamError> {
+) -> Result<AskOutcome, UpstreamError> {
     let wants = Wants {
         quiet,
         ..Wants::default()
@@ -650,7 +650,7 @@ pub(super) async fn ask(
     let limits = line.terms.peer.json.of_lists();
     let (head, body) = match exchange.send(method, params, headers, limits).await? {
         Opened::Ended(head, body) => (head, body),
-        Opened::Status(head) => return Ok(Told::Status(head)),
+        Opened::Status(head) => return Ok(AskOutcome::Status(head)),
         Opened::Flowing(head) => loop {
             // Nothing is relayed for requests of our own.
             if let Happened::Ended(body) = exchange.next().await? {
@@ -659,7 +659,7 @@ pub(super) async fn ask(
         },
     };
     Ok(match body {
-        Ok(result) => Told::Result(head, result),
-        Err(error) => Told::Error(head, error),
+        Ok(result) => AskOutcome::Result(head, result),
+        Err(error) => AskOutcome::Error(head, error),
     })
 }

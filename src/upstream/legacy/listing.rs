@@ -17,7 +17,7 @@ use crate::{
     upstream::{
         UpstreamError,
         asking::Offer,
-        exchange::{self, Told},
+        exchange::{self, AskOutcome},
         holdings::Holder,
         lists,
         modern::offers,
@@ -98,13 +98,13 @@ impl Legacy {
                 let asked =
                     exchange::ask(line, kind.method(), &params, headers, deadline, false).await?;
                 match asked {
-                    Told::Result(_, result) => Ok(result),
+                    AskOutcome::Result(_, result) => Ok(result),
                     // It came at a bad time, whatever the message says.
-                    Told::Error(head, _) if is_busy(head.status.as_u16()) => {
+                    AskOutcome::Error(head, _) if is_busy(head.status.as_u16()) => {
                         Err(exchange::bare(&head))
                     }
                     // A list may be asked for again, so any refusal that is not of this era is reason to open anew.
-                    Told::Error(head, error)
+                    AskOutcome::Error(head, error)
                         if session.is_named() && head.status.is_client_error() =>
                     {
                         if session.is_forgotten(&head, Some(&error)) {
@@ -115,7 +115,7 @@ impl Legacy {
                         Err(UpstreamError::answered("its session had ended"))
                     }
                     // Some servers that are what they were send their errors with such a status, too.
-                    Told::Error(head, error) => {
+                    AskOutcome::Error(head, error) => {
                         session.suspect(&head);
                         if error.code == codes::METHOD_NOT_FOUND {
                             Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
@@ -123,7 +123,7 @@ impl Legacy {
                             Err(UpstreamError::Refused(error))
                         }
                     }
-                    Told::Status(head) => {
+                    AskOutcome::Status(head) => {
                         if session.is_forgotten(&head, None) {
                             session.gone.cancel();
                         }

@@ -30,7 +30,7 @@ use crate::{
     upstream::{
         Deadline, UpstreamError,
         asking::Offer,
-        exchange::{self, Told},
+        exchange::{self, AskOutcome},
         line::{Line, Wire},
         modern::client_info,
         patience::Patience,
@@ -182,9 +182,9 @@ impl Session {
             true,
         );
         let (head, result) = match asked.await {
-            Ok(Told::Result(head, result)) => (head, result),
-            Ok(Told::Error(head, error)) => return Err(NotOpened::Refused(head, error)),
-            Ok(Told::Status(head)) => return Err(NotOpened::Status(head)),
+            Ok(AskOutcome::Result(head, result)) => (head, result),
+            Ok(AskOutcome::Error(head, error)) => return Err(NotOpened::Refused(head, error)),
+            Ok(AskOutcome::Status(head)) => return Err(NotOpened::Status(head)),
             Err(UpstreamError::Timeout(_)) => {
                 return Err(UpstreamError::Timeout(Deadline::Initialize).into());
             }
@@ -316,7 +316,7 @@ impl Session {
         let until = Instant::now() + HEED;
         let method = methods::SET_LEVEL;
         let asked = exchange::ask(&self.line, method, &params, headers, until, false).await;
-        if !matches!(asked, Ok(Told::Result(..))) {
+        if !matches!(asked, Ok(AskOutcome::Result(..))) {
             tracing::debug!(upstream = %self.line.terms.id, "a log level was not agreed to");
         }
         self.level.store(wanted, Ordering::Relaxed);

@@ -25,7 +25,7 @@ use super::{
     asking::Offer,
     bell::Bell,
     credentials::Credentials,
-    exchange::{self, Exchange, Opened, Told, Wants},
+    exchange::{self, AskOutcome, Exchange, Opened, Wants},
     health::jittered,
     holdings::{Holder, Holdings},
     line::{Line, Wire},
@@ -120,7 +120,7 @@ pub(super) async fn ask(
     members: &[(&str, Json)],
     deadline: Instant,
     quiet: bool,
-) -> Result<Told, UpstreamError> {
+) -> Result<AskOutcome, UpstreamError> {
     let mut own = self_description(revision);
     // Servers may list a tool with its app only to those who say that they can show one, and some clients of ours can.
     if method != methods::DISCOVER {
@@ -406,13 +406,13 @@ impl Modern {
         let deadline = Instant::now() + line.terms.timeouts.list;
         let revision = self.revision;
         let card = match ask(line, revision, methods::DISCOVER, &[], deadline, false).await? {
-            Told::Result(_, result) => card(&exchange::complete(result)?, revision),
+            AskOutcome::Result(_, result) => card(&exchange::complete(result)?, revision),
             // Every server of this era answers it.
-            Told::Error(head, error) => {
+            AskOutcome::Error(head, error) => {
                 doubt(line, &head);
                 return Err(UpstreamError::Refused(error));
             }
-            Told::Status(head) => {
+            AskOutcome::Status(head) => {
                 doubt(line, &head);
                 return Err(exchange::bare(&head));
             }
@@ -482,11 +482,11 @@ impl Modern {
                 .collect();
             let revision = self.revision;
             match ask(line, revision, kind.method(), &members, deadline, false).await? {
-                Told::Result(_, result) => exchange::complete(result),
-                Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
+                AskOutcome::Result(_, result) => exchange::complete(result),
+                AskOutcome::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
                     Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
                 }
-                Told::Error(head, error) => {
+                AskOutcome::Error(head, error) => {
                     if error.code == codes::UNSUPPORTED_VERSION
                         || exchange::is_of_older_era(head.status, error.code)
                     {
@@ -494,7 +494,7 @@ impl Modern {
                     }
                     Err(UpstreamError::Refused(error))
                 }
-                Told::Status(head) => {
+                AskOutcome::Status(head) => {
                     doubt(line, &head);
                     Err(exchange::bare(&head))
                 }

@@ -15,7 +15,7 @@ use super::{
     Deadline, Peer, UpstreamError,
     asking::Offer,
     connector::Connector,
-    exchange::{self, Told},
+    exchange::{self, AskOutcome},
     legacy::{Legacy, NotOpened, Opener, Proposal, Session, decline},
     line::{Line, Wire},
     modern::{self, Modern},
@@ -478,9 +478,9 @@ impl Probe {
         let line = modern::line(Arc::clone(wire), revision, Arc::clone(&self.terms));
         let asked = modern::ask(&line, revision, methods::DISCOVER, &[], deadline, true).await;
         let session = match &asked {
-            Ok(Told::Result(head, _) | Told::Error(head, _) | Told::Status(head)) => {
-                head.session.clone()
-            }
+            Ok(
+                AskOutcome::Result(head, _) | AskOutcome::Error(head, _) | AskOutcome::Status(head),
+            ) => head.session.clone(),
             Err(_) => None,
         };
         let found = discovered(asked, line, revision);
@@ -501,12 +501,12 @@ enum Discovered {
 
 /// What the answer to a `server/discover` says, which was sent on `line`.
 fn discovered(
-    asked: Result<Told, UpstreamError>,
+    asked: Result<AskOutcome, UpstreamError>,
     line: Arc<Line>,
     revision: Revision,
 ) -> Result<Discovered, UpstreamError> {
     match asked {
-        Ok(Told::Result(_, result)) => {
+        Ok(AskOutcome::Result(_, result)) => {
             let card = exchange::complete(result.clone())
                 .ok()
                 .and_then(|_| modern::card(&result, revision));
@@ -523,9 +523,11 @@ fn discovered(
                 Mutual::None => Err(no_mutual()),
             }
         }
-        Ok(Told::Error(head, error)) => refused(&head, &error, revision, line.wire.streamable),
-        Ok(Told::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
-        Ok(Told::Status(head)) => Err(exchange::bare(&head)),
+        Ok(AskOutcome::Error(head, error)) => {
+            refused(&head, &error, revision, line.wire.streamable)
+        }
+        Ok(AskOutcome::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
+        Ok(AskOutcome::Status(head)) => Err(exchange::bare(&head)),
         Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Discover)),
         // A foreign body, a wrong content type, a notification for an answer: not a modern server.
         Err(UpstreamError::Protocol(_)) => Ok(Discovered::Older),

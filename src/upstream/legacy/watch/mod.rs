@@ -24,7 +24,7 @@ use crate::{
     upstream::{
         UpstreamError,
         bell::Bell,
-        exchange::{self, Told},
+        exchange::{self, AskOutcome},
         health::{Pause, is_unconnected},
         promised::Promised,
     },
@@ -301,11 +301,13 @@ async fn asked(session: Arc<Session>, method: &'static str, uri: Arc<str>) -> (A
     let deadline = Instant::now() + line.terms.timeouts.list;
     let told = exchange::ask(line, method, &params, line.headers.clone(), deadline, false).await;
     let done = match told {
-        Ok(Told::Error(head, error)) if session.is_forgotten(&head, Some(&error)) => Done::Gone,
-        Ok(Told::Status(head)) if session.is_forgotten(&head, None) => Done::Gone,
+        Ok(AskOutcome::Error(head, error)) if session.is_forgotten(&head, Some(&error)) => {
+            Done::Gone
+        }
+        Ok(AskOutcome::Status(head)) if session.is_forgotten(&head, None) => Done::Gone,
         _ if method == methods::UNSUBSCRIBE => Done::Unsubscribed,
-        Ok(Told::Result(..)) => Done::Subscribed,
-        Ok(Told::Error(..) | Told::Status(_)) => Done::Refused,
+        Ok(AskOutcome::Result(..)) => Done::Subscribed,
+        Ok(AskOutcome::Error(..) | AskOutcome::Status(_)) => Done::Refused,
         Err(_) => Done::Failed,
     };
     (uri, done)
