@@ -12,8 +12,8 @@ use crate::{
     audit::journal::{Journal, Sender},
     connect,
     downstream::{
-        ConnectPage, ConnectPart, EventsEndpoint, Lines, McpEndpoint, MessagesEndpoint, NoEndpoint,
-        Place,
+        ConnectPage, ConnectPart, EndpointParts, EventsEndpoint, Lines, McpEndpoint,
+        MessagesEndpoint, NoEndpoint,
     },
     protocol::names::Scope,
     server::{
@@ -57,7 +57,7 @@ impl App {
                 self.two_endpoints(&mut paths, &below, &scope, &lines);
             }
             let guard = self.guard(&mut paths, &path);
-            let endpoint = McpEndpoint::new(Place {
+            let endpoint = McpEndpoint::new(EndpointParts {
                 door: self.shared.door.clone(),
                 scope,
                 bounds: plan.listen.bounds,

@@ -99,14 +99,14 @@ pub const MAX_SEQ: u64 = (1 << 53) - 1;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct ChainPosition {
     /// Its number: the first record of all is 1.
     pub seq: u64,
     /// Its hash.
     pub hash: Hash,
 }
 
-impl Place {
+impl ChainPosition {
     /// Before the first record of all.
     pub const START: Self = Self {
         seq: 0,
@@ -124,7 +124,12 @@ pub struct Origin {
 }
 
 /// Writes the line of the record that follows `last`, line feed included, at the end of `out`; returns its place.
-pub fn link(out: &mut Vec<u8>, event: &[u8], last: &Place, origin: &Origin) -> Place {
+pub fn link(
+    out: &mut Vec<u8>,
+    event: &[u8],
+    last: &ChainPosition,
+    origin: &Origin,
+) -> ChainPosition {
     let seq = last.seq + 1;
     let head = out.len();
     out.extend_from_slice(HEAD);
@@ -153,7 +158,7 @@ pub fn link(out: &mut Vec<u8>, event: &[u8], last: &Place, origin: &Origin) -> P
         place.copy_from_slice(&hash.digits());
     }
     out.extend_from_slice(b"}\n");
-    Place { seq, hash }
+    ChainPosition { seq, hash }
 }
 
 const HEAD: &[u8] = b"{\"hash\":\"";
@@ -222,8 +227,8 @@ impl<'a> Line<'a> {
     }
 
     /// Where it stands, by its own claim.
-    pub const fn place(&self) -> Place {
-        Place {
+    pub const fn place(&self) -> ChainPosition {
+        ChainPosition {
             seq: self.seq,
             hash: self.hash,
         }
@@ -317,7 +322,7 @@ mod tests {
     fn a_line_is_taken_apart_as_it_was_put_together() {
         let mut out = Vec::new();
         let event = br#"{"name":"x\",\"link\":{\"seq\":9","v":1}"#;
-        let first = link(&mut out, event, &Place::START, &origin());
+        let first = link(&mut out, event, &ChainPosition::START, &origin());
         let second = link(&mut out, b"{}", &first, &origin());
         let mut lines = out.split(|byte| *byte == b'\n');
         let line = Line::parse(lines.next().unwrap()).unwrap();
@@ -336,7 +341,7 @@ mod tests {
     #[test]
     fn other_forms_are_no_lines() {
         let mut out = Vec::new();
-        link(&mut out, b"{}", &Place::START, &origin());
+        link(&mut out, b"{}", &ChainPosition::START, &origin());
         let line = String::from_utf8(out).unwrap();
         let line = line.trim_end();
         assert!(Line::parse(line.as_bytes()).is_some());

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
     use crate::{
         audit::{
-            chain::Place,
+            chain::ChainPosition,
             log::{
                 segments,
                 testing::{Faulty, Shared},
@@ -584,9 +584,9 @@ mod tests {
         assert_eq!(open(brought.path()).missing, None);
 
         let found = |seq| Recovered {
-            last: Place {
+            last: ChainPosition {
                 seq,
-                ..Place::START
+                ..ChainPosition::START
             },
             cut: 0,
         };

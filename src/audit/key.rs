@@ -6,7 +6,7 @@ use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublic
 use base64::{Engine, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
-use super::chain::{Hash, Place};
+use super::chain::{ChainPosition, Hash};
 
 /// What a checkpoint says: all records from `first` to `last` are as they were.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Checkpoint {
     /// The first record it covers.
     pub first: u64,
     /// The last one, and its hash.
-    pub last: Place,
+    pub last: ChainPosition,
     /// The root of the tree over the hashes of those records.
     pub root: Hash,
 }
@@ -136,7 +136,7 @@ mod tests {
         let again = SigningKey::parse(&text).unwrap();
         let checkpoint = Checkpoint {
             first: 1,
-            last: Place {
+            last: ChainPosition {
                 seq: 9,
                 hash: Hash::of(b"9"),
             },

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    problem::{Findings, Place},
+    problem::{Findings, SourceSpan},
     reference::{self, Named, Vars},
     secrets::{holds_secret, sounds_secret},
     tree::{Node, Origin, Scalar, Value, written},
@@ -52,11 +52,11 @@ struct Gathering<'a> {
 
 impl Gathering<'_> {
     /// The tree of a file with what it includes; `included` is where another one names it.
-    fn file(&mut self, path: &Path, included: Option<Place>) -> Option<Node> {
+    fn file(&mut self, path: &Path, included: Option<SourceSpan>) -> Option<Node> {
         let file = self.findings.add_source(path.display().to_string());
         let named = match included {
             None => Named {
-                place: Place::whole(file),
+                place: SourceSpan::whole(file),
                 path: "",
                 hint: "`usher init` writes one to begin with; `-c FILE` names another",
             },
@@ -69,7 +69,7 @@ impl Gathering<'_> {
         let text = reference::read_document(path, &named, file, self.findings)?;
         let base = reference::directory_of(path);
         let mut tree = parse(&text, file, &base, self.vars, self.findings)?;
-        let included: Vec<(PathBuf, Place)> = tree
+        let included: Vec<(PathBuf, SourceSpan)> = tree
             .member("include")
             .map(Node::items)
             .unwrap_or_default()
@@ -129,7 +129,7 @@ impl Gathering<'_> {
         }
     }
 
-    fn twice(&mut self, path: &[&str], second: Place, first: Place) {
+    fn twice(&mut self, path: &[&str], second: SourceSpan, first: SourceSpan) {
         let name = &self.findings.sources[first.file].name;
         let hint = format!("it is already set in {name}, line {}", first.line);
         self.findings

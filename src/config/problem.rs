@@ -23,7 +23,7 @@ pub struct Problem {
     pub hint: Option<String>,
     /// Where exactly, for the drawing.
     #[serde(skip)]
-    pub(super) place: Place,
+    pub(super) place: SourceSpan,
 }
 
 /// A configuration that cannot be used: at least one problem, in the order of the text.
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Source {
 
 /// A range of characters in one of the texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct SourceSpan {
     /// Index of the text.
     pub(super) file: usize,
     /// From 1; 0: the whole text.
@@ -65,7 +65,7 @@ pub(super) struct Place {
     pub(super) end: usize,
 }
 
-impl Place {
+impl SourceSpan {
     /// A text as a whole.
     pub(super) fn whole(file: usize) -> Self {
         Self {
@@ -81,7 +81,7 @@ pub(super) struct Findings {
     pub(super) sources: Vec<Source>,
     pub(super) problems: Vec<Problem>,
     /// Values whose references lead nowhere: nothing more can be said about them.
-    pub(super) unresolved: Vec<Place>,
+    pub(super) unresolved: Vec<SourceSpan>,
     /// What was left out whole for a problem with one of its keys, as [`Problem::path`] has it.
     pub(super) left_out: Vec<String>,
     /// Whether a gateway is to serve by it, or somebody asks whether one could: then certificates have to be good still.
@@ -103,7 +103,7 @@ impl Findings {
     /// Adds a problem; the hint may be empty.
     pub(super) fn report(
         &mut self,
-        place: Place,
+        place: SourceSpan,
         path: impl Into<String>,
         message: impl Into<String>,
         hint: impl Into<String>,

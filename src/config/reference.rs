@@ -13,7 +13,7 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::{
-    problem::{Findings, Place},
+    problem::{Findings, SourceSpan},
     tree::{Node, Origin, Scalar, written},
 };
 
@@ -140,7 +140,7 @@ fn on_read_only_mount(file: &File) -> bool {
 
 /// Where a document is named, which is told when it cannot be opened.
 pub(super) struct Named<'a> {
-    pub(super) place: Place,
+    pub(super) place: SourceSpan,
     /// The keys that lead there.
     pub(super) path: &'a str,
     /// What to do when there is none.
@@ -154,7 +154,7 @@ pub(super) fn read_document(
     file: usize,
     findings: &mut Findings,
 ) -> Option<String> {
-    let place = Place::whole(file);
+    let place = SourceSpan::whole(file);
     let opened = File::open(path).and_then(|file| file.metadata().map(|metadata| (file, metadata)));
     let (mut opened, metadata) = match opened {
         Ok(opened) => opened,

@@ -7,12 +7,12 @@ use std::{collections::BTreeSet, fmt, path::PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::problem::Place;
+use super::problem::SourceSpan;
 
 /// One value.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    pub(super) place: Place,
+    pub(super) place: SourceSpan,
     pub(super) value: Value,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Value {
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) key: String,
-    pub(super) key_place: Place,
+    pub(super) key_place: SourceSpan,
     pub(super) node: Node,
 }
 
@@ -69,7 +69,7 @@ impl Scalar {
 
 impl Node {
     /// A text that stands at `place`.
-    pub(super) fn text(place: Place, text: impl Into<String>) -> Self {
+    pub(super) fn text(place: SourceSpan, text: impl Into<String>) -> Self {
         Self {
             place,
             value: Value::Scalar(Scalar {
@@ -81,7 +81,7 @@ impl Node {
     }
 
     /// A list.
-    pub(super) const fn list(place: Place, items: Vec<Self>) -> Self {
+    pub(super) const fn list(place: SourceSpan, items: Vec<Self>) -> Self {
         Self {
             place,
             value: Value::List(items),
@@ -89,7 +89,7 @@ impl Node {
     }
 
     /// A mapping.
-    pub(super) const fn map(place: Place, entries: Vec<Entry>) -> Self {
+    pub(super) const fn map(place: SourceSpan, entries: Vec<Entry>) -> Self {
         Self {
             place,
             value: Value::Map(entries),
@@ -151,7 +151,7 @@ impl Node {
     }
 
     /// The place of the value at `path`, or of the key of the nearest thing around it that exists.
-    pub(super) fn place_of<S: AsRef<str>>(&self, path: &[S]) -> Place {
+    pub(super) fn place_of<S: AsRef<str>>(&self, path: &[S]) -> SourceSpan {
         if let Some(node) = self.at(path) {
             // An empty value has no width: its key says more.
             let empty = node.scalar().is_some_and(Scalar::is_null);
@@ -163,7 +163,7 @@ impl Node {
     }
 
     /// The place of the key at `path`, or of the key of the nearest thing around it that exists.
-    pub(super) fn key_place_of<S: AsRef<str>>(&self, path: &[S]) -> Place {
+    pub(super) fn key_place_of<S: AsRef<str>>(&self, path: &[S]) -> SourceSpan {
         for length in (1..=path.len()).rev() {
             let (last, parents) = (&path[length - 1], &path[..length - 1]);
             let Some(parent) = self.at(parents) else {
@@ -183,7 +183,7 @@ impl Node {
                 Value::Scalar(_) => {}
             }
         }
-        Place::whole(self.place.file)
+        SourceSpan::whole(self.place.file)
     }
 
     /// `message` without the text that a reference at `path` brought: it may be a secret.
@@ -256,7 +256,7 @@ impl Node {
     pub(super) fn each_scalar(
         &mut self,
         path: &mut Vec<String>,
-        see: &mut impl FnMut(&[String], Place, &mut Scalar),
+        see: &mut impl FnMut(&[String], SourceSpan, &mut Scalar),
     ) {
         match &mut self.value {
             Value::Scalar(scalar) => see(path, self.place, scalar),

@@ -12,7 +12,7 @@ use serde_saphyr::granit_parser::{
 use zeroize::Zeroizing;
 
 use super::{
-    problem::{Findings, Place},
+    problem::{Findings, SourceSpan},
     tree::{Entry, Node, Origin, Scalar, Value, written},
 };
 
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, file: usize, findings: &mut Findings) -> Option<N
         Err(Stop::Reported) => None,
         Err(Stop::Syntax(error)) => {
             let mark = *error.marker();
-            let place = Place {
+            let place = SourceSpan {
                 file,
                 line: mark.line().max(1),
                 column: mark.col() + 1,
@@ -167,7 +167,7 @@ impl<'a> Builder<'a, '_> {
                 place,
             }) if scalar.is_null() => Node::map(place, Vec::new()),
             Some(node) => node,
-            None => Node::map(Place::whole(self.file), Vec::new()),
+            None => Node::map(SourceSpan::whole(self.file), Vec::new()),
         })
     }
 
@@ -191,8 +191,8 @@ impl<'a> Builder<'a, '_> {
         Err(Stop::Reported)
     }
 
-    fn place(&self, span: Span) -> Place {
-        Place {
+    fn place(&self, span: Span) -> SourceSpan {
+        SourceSpan {
             file: self.file,
             line: span.start.line().max(1),
             column: span.start.col() + 1,
@@ -254,7 +254,7 @@ impl<'a> Builder<'a, '_> {
         clippy::wildcard_enum_match_arm,
         reason = "the parser's events are open-ended; whatever is no value is refused"
     )]
-    fn mapping(&mut self, place: Place, path: &mut Vec<String>) -> Result<Node, Stop> {
+    fn mapping(&mut self, place: SourceSpan, path: &mut Vec<String>) -> Result<Node, Stop> {
         let mut entries: Vec<Entry> = Vec::new();
         loop {
             let (event, span) = self.need()?;

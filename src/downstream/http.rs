@@ -47,10 +47,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The MCP endpoint of one scope.
-pub struct McpEndpoint(PerLaneArc<Place>);
+pub struct McpEndpoint(PerLaneArc<EndpointParts>);
 
 /// What an endpoint is made of.
-pub struct Place {
+pub struct EndpointParts {
     /// What is behind it.
     pub door: Arc<Door>,
     /// What it serves.
@@ -68,10 +68,10 @@ impl Endpoint for McpEndpoint {
             Admission::In(identity) => admitted(self.0.here(), head, body, peer, identity),
             Admission::Out(answer) => std::future::ready(*answer).boxed(),
             Admission::Wait(wait) => {
-                let place = self.0.here();
+                let parts = self.0.here();
                 async move {
                     match wait.await {
-                        Ok(identity) => admitted(place, head, body, peer, identity).await,
+                        Ok(identity) => admitted(parts, head, body, peer, identity).await,
                         Err(answer) => answer,
                     }
                 }
@@ -83,13 +83,13 @@ impl Endpoint for McpEndpoint {
 
 impl McpEndpoint {
     /// Of these.
-    pub fn new(place: Place) -> Self {
-        Self(PerLaneArc::from(place))
+    pub fn new(parts: EndpointParts) -> Self {
+        Self(PerLaneArc::from(parts))
     }
 }
 
 fn admitted(
-    place: LaneArc<Place>,
+    parts: LaneArc<EndpointParts>,
     head: Parts,
     body: Incoming,
     peer: Peer,
@@ -103,15 +103,15 @@ fn admitted(
         identity,
         address: Some(peer.client),
         proxy: proxy(peer),
-        scope: place.scope.clone(),
+        scope: parts.scope.clone(),
         session: None,
     };
-    let door = &*place.door;
+    let door = &*parts.door;
     let wrong = |allow| std::future::ready(wrong_method(door, inbound.sender(), allow)).boxed();
     match head.method {
         // Without a session there is no stream to open and nothing to end (PROTOCOL C1.1).
         Method::GET | Method::DELETE if !inbound.names_session() => wrong("POST"),
-        Method::POST => post(place, inbound, body).boxed(),
+        Method::POST => post(parts, inbound, body).boxed(),
         Method::GET => std::future::ready(get(door, &inbound)).boxed(),
         Method::DELETE => std::future::ready(delete(door, &inbound)).boxed(),
         _ => wrong("POST, GET, DELETE"),
@@ -145,17 +145,17 @@ impl Endpoint for NoEndpoint {
 // An async block, because an async fn would store its arguments twice in its future.
 #[expect(clippy::manual_async_fn, reason = "see above")]
 fn post(
-    place: LaneArc<Place>,
+    parts: LaneArc<EndpointParts>,
     mut inbound: Inbound,
     body: Incoming,
 ) -> impl Future<Output = Response<Body>> + Send {
     async move {
-        let Place {
+        let EndpointParts {
             door,
             bounds,
             guard,
             ..
-        } = &*place;
+        } = &*parts;
         if inbound.accepts.nothing() {
             return not_acceptable(door, inbound.sender());
         }

@@ -54,7 +54,7 @@ use crate::{
 pub use connect::{ConnectPage, ConnectPart};
 pub use drain_deadline::DrainDeadline;
 pub use exchange::Running;
-pub use http::{McpEndpoint, NoEndpoint, Place};
+pub use http::{EndpointParts, McpEndpoint, NoEndpoint};
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
 pub use named::Named;
 pub use starting::{FIRST_LISTS, HEAD_START, Starting};

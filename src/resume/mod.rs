@@ -18,7 +18,7 @@ pub use answers::BadAnswer;
 pub use asked::{Ask, Asked, Fault};
 pub use digest::of as arguments_digest;
 pub use spent::{NotAgain, Number, Spent};
-pub use ticket::{Approval, BadState, Given, Place, Ticket};
+pub use ticket::{Approval, BadState, CallBinding, Given, Ticket};
 
 use crate::json::Node;
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// What a call must still be when it goes on: who calls, where, and what for.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct CallBinding<'a> {
     /// Who calls, by which OAuth client and at which endpoint (PROTOCOL D2a).
     pub owner: &'a Owner,
     /// The method, and the outward name or URI.
@@ -74,8 +74,8 @@ impl From<SealError> for BadState {
 const SKEW: u64 = 60;
 
 impl Ticket {
-    /// The text that stands for this ticket at `place`, from `now` in seconds since 1970.
-    pub fn seal(&self, sealer: &Sealer, place: Place<'_>, now: u64) -> String {
+    /// The text that stands for this ticket at `bound_to`, from `now` in seconds since 1970.
+    pub fn seal(&self, sealer: &Sealer, bound_to: CallBinding<'_>, now: u64) -> String {
         let mut members = vec![
             ("at", Json::of(&now)),
             ("u", Json::string(self.upstream.as_str())),
@@ -100,7 +100,7 @@ impl Ticket {
             members.push(("au", Json::of(&approval.until)));
         }
         let plain = meta::object_of(&members);
-        sealer.seal(Purpose::Resume, &place.binding().parts(), plain.bytes())
+        sealer.seal(Purpose::Resume, &bound_to.binding().parts(), plain.bytes())
     }
 
     /// The ticket that `text` stands for, if it is no older than `life` in seconds.
@@ -109,7 +109,7 @@ impl Ticket {
     /// [`BadState`] when it was altered, or sealed at another place or with another secret, or is older.
     pub fn open(
         sealer: &Sealer,
-        place: Place<'_>,
+        bound_to: CallBinding<'_>,
         text: &str,
         now: u64,
         life: u64,
@@ -117,7 +117,7 @@ impl Ticket {
         if text.len() > SEALED_CHARS {
             return Err(BadState);
         }
-        let plain = sealer.open(Purpose::Resume, &place.binding().parts(), text)?;
+        let plain = sealer.open(Purpose::Resume, &bound_to.binding().parts(), text)?;
         let plain = Json::parse(plain.into(), &Limits::KNOWN).map_err(|_| BadState)?;
         let issued = number(plain.root(), "at").ok_or(BadState)?;
         if now > issued.saturating_add(life) {
@@ -193,7 +193,7 @@ struct Binding<'a> {
     digest: [u8; 32],
 }
 
-impl<'a> Place<'a> {
+impl<'a> CallBinding<'a> {
     fn binding(&self) -> Binding<'a> {
         let name: &str = match self.op {
             Op::CallTool(name) | Op::GetPrompt(name) | Op::ReadResource(name) => name,
@@ -269,8 +269,8 @@ mod tests {
     struct At(Owner, Op, Json);
 
     impl At {
-        fn place(&self) -> Place<'_> {
-            Place {
+        fn bound_to(&self) -> CallBinding<'_> {
+            CallBinding {
                 owner: &self.0,
                 op: &self.1,
                 params: &self.2,
@@ -298,7 +298,7 @@ mod tests {
             State::Own("a note \u{e4}".into()),
         ] {
             let ticket = ticket(state);
-            let text = ticket.seal(&sealer(), at().place(), 1_000);
+            let text = ticket.seal(&sealer(), at().bound_to(), 1_000);
             let retried = At(
                 at().0,
                 Op::CallTool("n_t".into()),
@@ -307,7 +307,7 @@ mod tests {
                 ),
             );
             assert_eq!(
-                Ticket::open(&sealer(), retried.place(), &text, 1_000, LIFE),
+                Ticket::open(&sealer(), retried.bound_to(), &text, 1_000, LIFE),
                 Ok(ticket)
             );
         }
@@ -326,16 +326,16 @@ mod tests {
                 given,
                 until: 1_600,
             });
-            let text = ticket.seal(&sealer(), at().place(), 1_000);
-            let opened = Ticket::open(&sealer(), at().place(), &text, 1_000, LIFE);
+            let text = ticket.seal(&sealer(), at().bound_to(), 1_000);
+            let opened = Ticket::open(&sealer(), at().bound_to(), &text, 1_000, LIFE);
             assert_eq!(opened, Ok(ticket));
         }
     }
 
     #[test]
     fn a_ticket_is_refused_in_any_other_place() {
-        let text = ticket(State::Upstream(None)).seal(&sealer(), at().place(), 1_000);
-        let open = |at: &At| Ticket::open(&sealer(), at.place(), &text, 1_000, LIFE);
+        let text = ticket(State::Upstream(None)).seal(&sealer(), at().bound_to(), 1_000);
+        let open = |at: &At| Ticket::open(&sealer(), at.bound_to(), &text, 1_000, LIFE);
         assert!(open(&at()).is_ok());
         let of = |who, client, scope: &Scope| At(Owner::named(who, client, scope), at().1, at().2);
         let own = Scope::Upstream(UpstreamId::parse("notes").unwrap());
@@ -363,20 +363,26 @@ mod tests {
             assert_eq!(open(other), Err(BadState), "{:?} {:?}", other.0, other.1);
         }
         assert_eq!(
-            Ticket::open(&Sealer::new(b"another"), at().place(), &text, 1_000, LIFE),
+            Ticket::open(
+                &Sealer::new(b"another"),
+                at().bound_to(),
+                &text,
+                1_000,
+                LIFE
+            ),
             Err(BadState)
         );
     }
 
     #[test]
     fn a_ticket_altered_in_any_character_is_refused() {
-        let text = ticket(State::Parked(3)).seal(&sealer(), at().place(), 1_000);
+        let text = ticket(State::Parked(3)).seal(&sealer(), at().bound_to(), 1_000);
         for index in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
             let altered = String::from_utf8(bytes).unwrap();
             assert_eq!(
-                Ticket::open(&sealer(), at().place(), &altered, 1_000, LIFE),
+                Ticket::open(&sealer(), at().bound_to(), &altered, 1_000, LIFE),
                 Err(BadState),
                 "{index}"
             );
@@ -387,33 +393,33 @@ mod tests {
             &text[..text.len() - 1],
             &"A".repeat(SEALED_CHARS + 1),
         ] {
-            assert!(Ticket::open(&sealer(), at().place(), bad, 1_000, LIFE).is_err());
+            assert!(Ticket::open(&sealer(), at().bound_to(), bad, 1_000, LIFE).is_err());
         }
-        let cursor = sealer().seal(Purpose::Cursor, &at().place().binding().parts(), b"{}");
-        assert!(Ticket::open(&sealer(), at().place(), &cursor, 1_000, LIFE).is_err());
+        let cursor = sealer().seal(Purpose::Cursor, &at().bound_to().binding().parts(), b"{}");
+        assert!(Ticket::open(&sealer(), at().bound_to(), &cursor, 1_000, LIFE).is_err());
     }
 
     proptest! {
         #[test]
         fn no_text_but_ours_opens(text in "[A-Za-z0-9_=-]{0,400}") {
-            prop_assert_eq!(Ticket::open(&sealer(), at().place(), &text, 1_000, LIFE), Err(BadState));
+            prop_assert_eq!(Ticket::open(&sealer(), at().bound_to(), &text, 1_000, LIFE), Err(BadState));
         }
 
         #[test]
         fn whatever_was_sealed_by_us_is_read_without_a_panic(plain in "\\PC{0,200}") {
-            let place = at();
-            let text = sealer().seal(Purpose::Resume, &place.place().binding().parts(), plain.as_bytes());
-            prop_assert!(Ticket::open(&sealer(), place.place(), &text, 1_000, LIFE).is_err());
+            let bound_to = at();
+            let text = sealer().seal(Purpose::Resume, &bound_to.bound_to().binding().parts(), plain.as_bytes());
+            prop_assert!(Ticket::open(&sealer(), bound_to.bound_to(), &text, 1_000, LIFE).is_err());
         }
     }
 
     #[test]
     fn a_ticket_is_good_for_its_life_and_not_a_second_longer() {
-        let text = ticket(State::Upstream(None)).seal(&sealer(), at().place(), 1_000);
+        let text = ticket(State::Upstream(None)).seal(&sealer(), at().bound_to(), 1_000);
         for life in [LIFE, 61] {
             let open = |now| {
                 seen::take();
-                let opened = Ticket::open(&sealer(), at().place(), &text, now, life);
+                let opened = Ticket::open(&sealer(), at().bound_to(), &text, now, life);
                 (opened.is_ok(), seen::take())
             };
             assert_eq!(open(999 + life), (true, vec![]));
@@ -438,8 +444,8 @@ mod tests {
             })
             .chain([("f".into(), super::super::Ask::Form(form))])
             .collect();
-        let text = ticket.seal(&sealer(), at().place(), 1_000);
-        let opened = Ticket::open(&sealer(), at().place(), &text, 1_000, LIFE);
+        let text = ticket.seal(&sealer(), at().bound_to(), 1_000);
+        let opened = Ticket::open(&sealer(), at().bound_to(), &text, 1_000, LIFE);
         assert!(opened == Ok(ticket), "{} characters", text.len());
     }
 }

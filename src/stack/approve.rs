@@ -16,7 +16,7 @@ use crate::{
     json::{Json, Node},
     policy::{self, Permit},
     protocol::{meta, methods},
-    resume::{Approval, Asked, Bounds, Number, Place, Ticket, arguments_digest},
+    resume::{Approval, Asked, Bounds, CallBinding, Number, Ticket, arguments_digest},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Passage, Permitted, Way},
     tasks::clock,
@@ -139,12 +139,12 @@ impl Approve {
                 until: now.saturating_add(within.as_secs().min(self.bounds.life)),
             }),
         };
-        let place = Place {
+        let bound_to = CallBinding {
             owner: &call.owner(),
             op: &call.op,
             params: &call.params,
         };
-        let text = ticket.seal(&self.sealer, place, now);
+        let text = ticket.seal(&self.sealer, bound_to, now);
         Ok(InputRequired {
             requests,
             state: State::Sealed(text.into()),

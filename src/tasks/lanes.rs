@@ -196,7 +196,7 @@ struct Apart<T>(T);
 
 /// Which one of a [`PerLane`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(usize);
+pub struct LaneIndex(usize);
 
 impl<T: Default> PerLane<T> {
     /// One for each.
@@ -223,12 +223,12 @@ impl<T> PerLane<T> {
     }
 
     /// Which one belongs to this thread.
-    pub fn here(&self) -> Place {
-        Place(LANE.get() % self.0.len())
+    pub fn here(&self) -> LaneIndex {
+        LaneIndex(LANE.get() % self.0.len())
     }
 
     /// The one of a place that [`PerLane::here`] said.
-    pub fn at(&self, Place(at): Place) -> &T {
+    pub fn at(&self, LaneIndex(at): LaneIndex) -> &T {
         &self.0[at % self.0.len()].0
     }
 
@@ -452,7 +452,7 @@ mod tests {
             seen.insert(lane, place);
         }
         assert_ne!(seen[&1], seen[&2]);
-        assert_eq!(each.here(), Place(0));
+        assert_eq!(each.here(), LaneIndex(0));
         assert!(each.all().all(|it| it.load(Relaxed) <= 1));
         assert_eq!(single.all().len(), 1);
         assert_eq!(single.at(single.here()).load(Relaxed), 2);

@@ -11,7 +11,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio_util::{future::FutureExt as _, sync::CancellationToken, task::TaskTracker};
 
 pub use counted::{LaneArc, PerLaneArc};
-pub use lanes::{Lanes, PerLane, Place, aside, look_through};
+pub use lanes::{LaneIndex, Lanes, PerLane, aside, look_through};
 
 /// A family of tasks with one stop signal. Clones belong to the same family; [`Tasks::child`] begins a smaller one that
 /// can be stopped on its own and is stopped with its parent.

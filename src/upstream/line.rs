@@ -375,7 +375,7 @@ mod tests {
         upstream::{
             CredentialError,
             credentials::spec::{
-                ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
+                ClientAuth, Grant, GrantSpec, ListsAs, ServerSpec, SubjectType, TokenEndpoint,
             },
             exchange,
             scripted::{Play, Scripted, an_address, terms},
@@ -399,7 +399,7 @@ mod tests {
                 subject: SubjectType::AccessToken,
             },
             server: ServerSpec {
-                place: Place::Endpoint(at),
+                token_endpoint: TokenEndpoint::Url(at),
                 client_id: "usher".into(),
                 client_secret: "secret".into(),
                 client_auth: ClientAuth::Basic,

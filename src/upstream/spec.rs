@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub use super::credentials::spec::{
-    ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
+    ClientAuth, Grant, GrantSpec, ListsAs, ServerSpec, SubjectType, TokenEndpoint,
 };
 pub use crate::fetch::TlsSpec;
 

@@ -289,7 +289,8 @@ mod tests {
         upstream::{
             scripted::{a_pipe, an_address, terms},
             spec::{
-                ClientAuth, Grant, GrantSpec, HttpSpec, ListsAs, Place, ServerSpec, SubjectType,
+                ClientAuth, Grant, GrantSpec, HttpSpec, ListsAs, ServerSpec, SubjectType,
+                TokenEndpoint,
             },
         },
     };
@@ -307,7 +308,7 @@ mod tests {
         let grant = GrantSpec {
             grant,
             server: ServerSpec {
-                place: Place::Endpoint(at),
+                token_endpoint: TokenEndpoint::Url(at),
                 client_id: "usher".into(),
                 client_secret: "secret".into(),
                 client_auth: ClientAuth::Basic,

@@ -331,15 +331,15 @@ mod tests {
             Role,
             search::{Searches, TIME},
         },
-        audit::chain::{Origin, Place, link},
+        audit::chain::{ChainPosition, Origin, link},
     };
 
-    fn lines(events: &[&str]) -> (Vec<u8>, Place) {
+    fn lines(events: &[&str]) -> (Vec<u8>, ChainPosition) {
         let origin = Origin {
             node: "n".to_owned(),
             boot: "b".to_owned(),
         };
-        let (mut text, mut last) = (Vec::new(), Place::START);
+        let (mut text, mut last) = (Vec::new(), ChainPosition::START);
         for event in events {
             last = link(&mut text, event.as_bytes(), &last, &origin);
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::audit::{
     canonical::Object,
-    chain::{Origin, Place, link},
+    chain::{ChainPosition, Origin, link},
     log::{Event, event},
 };
 
@@ -111,7 +111,7 @@ fn chained(events: &[Event]) -> Vec<Vec<u8>> {
         node: "node-1".to_owned(),
         boot: "3f9a".to_owned(),
     };
-    let mut last = Place::START;
+    let mut last = ChainPosition::START;
     events
         .iter()
         .map(|event| {

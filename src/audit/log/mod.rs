@@ -47,7 +47,7 @@ use recover::recover;
 use told::{Begin, GivenUp, segment_event};
 
 use super::{
-    chain::{Hash, Origin, Place, Tree, link},
+    chain::{ChainPosition, Hash, Origin, Tree, link},
     index::{Filling, Gist, Index},
     key::{Checkpoint, SigningKey},
     stamp::stamp,
@@ -97,15 +97,15 @@ pub struct Log {
     /// Why the last one was given up, until the next begins; `None` where it was not.
     given_up: Option<GivenUp>,
     /// The last record that the operating system has.
-    written: Place,
+    written: ChainPosition,
     /// The last record that survives a loss of power.
-    synced: Place,
+    synced: ChainPosition,
     /// The events of the records after `synced`, for writing them again.
     unsynced: Events,
     /// Over the records after the last checkpoint.
     tree: Tree,
     /// The record of the last checkpoint.
-    checkpoint: Place,
+    checkpoint: ChainPosition,
     /// Those that nobody has taken, the oldest first.
     checkpoints: VecDeque<Signed>,
     /// Segments that ended and have no index yet.
@@ -155,7 +155,7 @@ pub struct Signed {
 /// How far the log is.
 pub struct Syncing {
     file: Arc<Awaited>,
-    upto: Place,
+    upto: ChainPosition,
 }
 
 impl Syncing {
@@ -187,7 +187,7 @@ impl Log {
             recovered = recover(directory)?;
             ended = without_index(directory)?;
         }
-        let last = recovered.map_or(Place::START, |recovered| recovered.last);
+        let last = recovered.map_or(ChainPosition::START, |recovered| recovered.last);
         let mut log = Self {
             storage,
             directory: directory.to_owned(),
@@ -201,7 +201,7 @@ impl Log {
             synced: last,
             unsynced: Events::default(),
             tree: Tree::default(),
-            checkpoint: Place::START,
+            checkpoint: ChainPosition::START,
             checkpoints: VecDeque::new(),
             ended,
             useless: Vec::new(),
@@ -342,12 +342,12 @@ impl Log {
     }
 
     /// The last record that the operating system has.
-    pub const fn written(&self) -> Place {
+    pub const fn written(&self) -> ChainPosition {
         self.written
     }
 
     /// The last record that survives a loss of power.
-    pub const fn durable(&self) -> Place {
+    pub const fn durable(&self) -> ChainPosition {
         self.synced
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{replace, segment, segments};
-use crate::audit::chain::Place;
+use crate::audit::chain::ChainPosition;
 
 /// The extension of what was cut off a segment and is no record that was not finished.
 pub const DAMAGED: &str = "damaged";
@@ -17,7 +17,7 @@ pub const DAMAGED: &str = "damaged";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
     /// The last record.
-    pub last: Place,
+    pub last: ChainPosition,
     /// How many bytes of no whole record were cut off after it.
     pub cut: u64,
 }
@@ -40,7 +40,7 @@ pub(super) fn recover(directory: &Path) -> io::Result<Option<Recovered>> {
         // Not even its first record was finished.
         fs::remove_file(&segment.path)?;
     }
-    let last = Place::START;
+    let last = ChainPosition::START;
     Ok((cut > 0).then_some(Recovered { last, cut }))
 }
 

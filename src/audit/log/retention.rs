@@ -17,7 +17,7 @@ use super::{
     sync_directory,
     told::retention_event,
 };
-use crate::audit::chain::Place;
+use crate::audit::chain::ChainPosition;
 
 /// How long nothing is removed after something could not be.
 const PAUSE: Duration = Duration::from_secs(24 * 3_600);
@@ -25,9 +25,9 @@ const PAUSE: Duration = Duration::from_secs(24 * 3_600);
 /// Segments that are kept too long.
 struct Old {
     /// With the last record of each; the oldest first.
-    segments: Vec<(Segment, Place)>,
+    segments: Vec<(Segment, ChainPosition)>,
     /// The record after which the log goes on without them.
-    last: Place,
+    last: ChainPosition,
 }
 
 impl Log {
@@ -65,7 +65,7 @@ impl Log {
                 break;
             }
             let last = segment::tail_of(&segment.path)?.last;
-            old.push((segment.clone(), last.unwrap_or(Place::START)));
+            old.push((segment.clone(), last.unwrap_or(ChainPosition::START)));
         }
         let (Some((_, last)), Some(stays)) = (old.last(), all.get(old.len())) else {
             return Ok(None);

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::audit::chain::{Hash, Line, MAX_SEQ, Place};
+use crate::audit::chain::{ChainPosition, Hash, Line, MAX_SEQ};
 
 /// What a segment's name ends in.
 pub const EXTENSION: &str = "jsonl";
@@ -69,7 +69,7 @@ fn first_of(path: &Path) -> Option<u64> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail {
     /// The last whole record; `None` if there is none at all.
-    pub(super) last: Option<Place>,
+    pub(super) last: Option<ChainPosition>,
     /// How many bytes it and those before it take.
     pub(super) length: u64,
     /// How many bytes after that are no whole record.
@@ -98,13 +98,15 @@ pub(super) fn tail_of(path: &Path) -> io::Result<Tail> {
 }
 
 /// The record after which the segment at `path` goes on; `None` where its first record cannot be read.
-pub(super) fn before(path: &Path) -> io::Result<Option<Place>> {
+pub(super) fn before(path: &Path) -> io::Result<Option<ChainPosition>> {
     let mut first = Vec::new();
     BufReader::new(fs::File::open(path)?.take(END)).read_until(b'\n', &mut first)?;
-    Ok(Line::parse(first.trim_ascii_end()).map(|line| Place {
-        seq: line.seq.saturating_sub(1),
-        hash: line.prev,
-    }))
+    Ok(
+        Line::parse(first.trim_ascii_end()).map(|line| ChainPosition {
+            seq: line.seq.saturating_sub(1),
+            hash: line.prev,
+        }),
+    )
 }
 
 /// What is read of a segment's end at first: more than a record is long.
@@ -150,7 +152,7 @@ mod tests {
             boot: "b".to_owned(),
         };
         let mut text = Vec::new();
-        let mut places = vec![(0, Place::START)];
+        let mut places = vec![(0, ChainPosition::START)];
         for _ in 0..3 {
             let last = places.last().unwrap().1;
             let place = link(&mut text, b"{\"v\":1}", &last, &origin);
@@ -173,7 +175,7 @@ mod tests {
         };
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("segment");
-        let (mut text, mut last) = (Vec::new(), Place::START);
+        let (mut text, mut last) = (Vec::new(), ChainPosition::START);
         let event = format!("{{\"text\":\"{}\"}}", "x".repeat(60_000));
         for _ in 0..20 {
             last = link(&mut text, event.as_bytes(), &last, &origin);

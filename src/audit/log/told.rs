@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::{Event, segment::Segment};
 use crate::audit::{
     canonical::{Object, Written},
-    chain::Place,
+    chain::ChainPosition,
     key::Checkpoint,
     words,
 };
@@ -30,7 +30,7 @@ pub(super) enum GivenUp {
     Removed,
 }
 
-pub(super) fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
+pub(super) fn segment_event(begin: &Begin, after: ChainPosition, key: &str) -> Event {
     let reason = match begin {
         Begin {
             given_up: Some(GivenUp::SyncFailed),
@@ -84,7 +84,7 @@ pub(in crate::audit) fn checkpoint_event(
     })
 }
 
-pub(super) fn retention_event(old: &[(Segment, Place)], last: &Place) -> Event {
+pub(super) fn retention_event(old: &[(Segment, ChainPosition)], last: &ChainPosition) -> Event {
     event(|object| {
         object
             .text("event", words::RETENTION)

@@ -189,7 +189,7 @@ impl<'a> Pieces<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::chain::{Origin, Place, link};
+    use crate::audit::chain::{ChainPosition, Origin, link};
 
     /// A segment of records of many lengths, and where each begins.
     fn segment(count: u64) -> (Vec<u8>, Vec<usize>) {
@@ -197,7 +197,7 @@ mod tests {
             node: "n".to_owned(),
             boot: "b".to_owned(),
         };
-        let (mut text, mut begins, mut last) = (Vec::new(), Vec::new(), Place::START);
+        let (mut text, mut begins, mut last) = (Vec::new(), Vec::new(), ChainPosition::START);
         for n in 0..count {
             begins.push(text.len());
             let length = [1, 3_000, 50, 9_000, 20_000][usize::try_from(n % 5).unwrap()];

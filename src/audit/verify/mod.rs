@@ -25,7 +25,7 @@ use serde::{Deserialize, de::IgnoredAny};
 pub use fault::{Fault, Kind};
 
 use super::{
-    chain::{Hash, Line, Place, Tree},
+    chain::{ChainPosition, Hash, Line, Tree},
     entry::Entry,
     index::Index,
     key::{Checkpoint, VerifyingKey},
@@ -55,7 +55,7 @@ pub struct Report {
     /// The first record that is there.
     pub first: u64,
     /// The last one.
-    pub last: Option<Place>,
+    pub last: Option<ChainPosition>,
     /// When the first and the last one were written, by their own word: UTC, RFC 3339.
     pub since: String,
     /// See `since`.
@@ -106,14 +106,14 @@ struct Verifier<'a> {
     report: Report,
     /// All runs of [`Report::gaps`]: one for each life that ended without an end.
     gaps: Vec<(u64, u64)>,
-    last: Option<Place>,
+    last: Option<ChainPosition>,
     boot: String,
     /// The node that wrote the last record.
     node: String,
     /// Over the records since the last checkpoint; `None` where it cannot be known, or where a fault was told already.
     tree: Option<Tree>,
     /// What the first record of all names as the one before, where that is not there any more.
-    removed: Option<Place>,
+    removed: Option<ChainPosition>,
     /// The record that says that it was removed. It counts once a checkpoint covers it: who can write the file could write it.
     retained: Option<u64>,
     /// Events that have to come again, in this order, since the segment they stood in was given up.
@@ -283,7 +283,7 @@ impl<'a> Verifier<'a> {
             );
         }
         if line.seq != 1 {
-            self.removed = Some(Place {
+            self.removed = Some(ChainPosition {
                 seq: line.seq - 1,
                 hash: line.prev,
             });
@@ -292,7 +292,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn follow(&mut self, line: &Line<'_>, last: Place, opening: Option<&Opening>) {
+    fn follow(&mut self, line: &Line<'_>, last: ChainPosition, opening: Option<&Opening>) {
         if line.seq == last.seq + 1 && line.prev == last.hash {
             return;
         }
@@ -380,7 +380,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn checkpoint(&mut self, line: &Line<'_>) {
-        let last = self.last.unwrap_or(Place::START);
+        let last = self.last.unwrap_or(ChainPosition::START);
         let tree = self.tree.replace(Tree::default());
         let Some(told) = parse::<Told>(line.event).map(|told| told.checkpoint) else {
             self.fault(Some(line.seq), Kind::Malformed);
@@ -463,7 +463,7 @@ impl<'a> Verifier<'a> {
 
     fn end(mut self) -> Report {
         self.leave();
-        let last = self.last.unwrap_or(Place::START);
+        let last = self.last.unwrap_or(ChainPosition::START);
         if let Some(removed) = self.removed {
             let to = removed.seq;
             let kind =
@@ -595,7 +595,7 @@ impl ToldFields {
     fn checkpoint(&self) -> Option<Checkpoint> {
         Some(Checkpoint {
             first: self.first,
-            last: Place {
+            last: ChainPosition {
                 seq: self.last,
                 hash: Hash::parse(self.last_hash.as_bytes())?,
             },
@@ -658,7 +658,7 @@ fn logged(line: &str) -> Option<Signed> {
     let mut parts = rest.split([' ', '"', '\u{1b}']);
     let mut next = || parts.next();
     let first = next()?.parse().ok()?;
-    let last = Place {
+    let last = ChainPosition {
         seq: next()?.parse().ok()?,
         hash: Hash::parse(next()?.as_bytes())?,
     };

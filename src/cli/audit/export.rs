@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, ValueEnum, value_parser};
 
-use super::{place::Place, unreadable};
+use super::{log_dir::LogDir, unreadable};
 use crate::{
     audit::{
         chain::MAX_SEQ,
@@ -27,7 +27,7 @@ When it is done, the number to go on with is told on stderr; with --json as the 
 number (`metadata.sequence`, `usher.audit.seq`), its hash, and the whole record.")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    place: Place,
+    log_dir: LogDir,
     /// In which form
     #[arg(long, value_enum)]
     format: Format,
@@ -53,7 +53,7 @@ enum Format {
 
 /// Runs it.
 pub(super) fn run(args: &Args) -> Ended {
-    let logs = match args.place.logs() {
+    let logs = match args.log_dir.logs() {
         Ok(logs) => logs,
         Err(ended) => return ended,
     };

@@ -5,7 +5,7 @@
 
 mod asked;
 mod export;
-mod place;
+mod log_dir;
 mod query;
 mod row;
 mod tail;

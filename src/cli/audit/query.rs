@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args as ClapArgs;
 
-use super::{asked::Asked, place::Place, row, unreadable};
+use super::{asked::Asked, log_dir::LogDir, row, unreadable};
 use crate::{
     audit::{
         log::is_of_the_log,
@@ -30,7 +30,7 @@ Examples:
   usher audit query --since 2026-11-01 --until 2026-12-01 --limit 0 --json > november.jsonl")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    place: Place,
+    log_dir: LogDir,
     #[command(flatten)]
     asked: Asked,
     /// How many of the newest are shown; 0 for all
@@ -43,7 +43,7 @@ pub(in crate::cli) struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args) -> Ended {
-    let logs = match args.place.logs() {
+    let logs = match args.log_dir.logs() {
         Ok(logs) => logs,
         Err(ended) => return ended,
     };

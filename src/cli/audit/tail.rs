@@ -4,7 +4,7 @@ use std::{io, ops::ControlFlow, path::Path, thread, time::Duration};
 
 use clap::Args as ClapArgs;
 
-use super::{asked::Asked, place::Place, row, unreadable};
+use super::{asked::Asked, log_dir::LogDir, row, unreadable};
 use crate::{
     audit::{
         follow::{Batch, Follower},
@@ -29,7 +29,7 @@ Examples:
   usher audit tail -f -n 0 --json | jq -c .record.event")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    place: Place,
+    log_dir: LogDir,
     #[command(flatten)]
     asked: Asked,
     /// Go on with those that come
@@ -45,10 +45,10 @@ pub(in crate::cli) struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args) -> Ended {
-    let logs = match args.place.logs() {
+    let logs = match args.log_dir.logs() {
         Ok(logs) => logs,
         // There may be one soon.
-        Err(_) if args.follow => match args.place.path() {
+        Err(_) if args.follow => match args.log_dir.path() {
             Ok(directory) => vec![directory],
             Err(ended) => return ended,
         },

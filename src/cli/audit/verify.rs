@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::{
-    place::{Place, is_beside},
+    log_dir::{LogDir, is_beside},
     unreadable,
 };
 use crate::{
@@ -47,7 +47,7 @@ copy of the key, and a sink for checkpoints, elsewhere.
 Exit codes: 0 whole, 1 not whole, unreadable, or without any record, 2 usage, or no such directory")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    place: Place,
+    log_dir: LogDir,
     /// The public key: a file, or the text `ed25519:…` itself; several for a log over which the key was changed [default:
     /// key.pub beside the records]
     #[arg(long = "key", value_name = "PUBLIC")]
@@ -62,7 +62,7 @@ pub(in crate::cli) struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args) -> Ended {
-    let logs = match args.place.logs() {
+    let logs = match args.log_dir.logs() {
         Ok(logs) => logs,
         Err(ended) => return ended,
     };

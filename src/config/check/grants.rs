@@ -9,7 +9,9 @@ use crate::{
         units::Secret,
     },
     fetch::{Address, FetchError},
-    upstream::spec::{ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType},
+    upstream::spec::{
+        ClientAuth, Grant, GrantSpec, ListsAs, ServerSpec, SubjectType, TokenEndpoint,
+    },
 };
 
 /// Which grant a block stands under.
@@ -201,16 +203,16 @@ fn server(check: &mut Check<'_>, under: &[&str], named: &Named<'_>) -> Option<Se
     fn below<'a>(under: &[&'a str], rest: &'a str) -> Vec<&'a str> {
         under.iter().copied().chain([rest]).collect()
     }
-    let place = match (named.issuer, named.token_url) {
+    let token_endpoint = match (named.issuer, named.token_url) {
         // Both: the endpoint is there, and the issuer says whom an assertion is for.
         (_, Some(url)) => {
             if let Some(issuer) = named.issuer {
                 address(check, &below(under, "issuer"), issuer);
             }
-            address(check, &below(under, "token_url"), url).map(Place::Endpoint)
+            address(check, &below(under, "token_url"), url).map(TokenEndpoint::Url)
         }
         (Some(issuer), None) => address(check, &below(under, "issuer"), issuer)
-            .map(|address| Place::Issuer(address, issuer.to_owned())),
+            .map(|address| TokenEndpoint::Issuer(address, issuer.to_owned())),
         (None, None) => {
             let (issuer, url) = (below(under, "issuer"), below(under, "token_url"));
             if !check.was_struck(&issuer) && !check.was_struck(&url) {
@@ -243,7 +245,7 @@ fn server(check: &mut Check<'_>, under: &[&str], named: &Named<'_>) -> Option<Se
     }
     let client_secret: SecretString = named.client_secret?.0.clone();
     Some(ServerSpec {
-        place: place?,
+        token_endpoint: token_endpoint?,
         client_id: named.client_id?.to_owned(),
         client_secret,
         client_auth: match named.client_auth {

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::translation::{Mode, Server, Translation};
 use crate::config::{
     loaded::SET,
-    problem::Place,
+    problem::SourceSpan,
     tree::{Entry, Node, Origin, Scalar, Value},
 };
 
@@ -86,7 +86,7 @@ impl Translation<'_> {
 }
 
 /// A value as it is: what looks like a reference in it is none of ours.
-fn literal(place: Place, text: String) -> Node {
+fn literal(place: SourceSpan, text: String) -> Node {
     Node {
         place,
         value: Value::Scalar(Scalar {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use super::{
     Plan, Rejected, Vars, check, files,
     loaded::SET,
-    problem::{Findings, Place},
+    problem::{Findings, SourceSpan},
     reference::{self, Named},
     tree::{Node, Origin},
     yaml,
@@ -120,7 +120,7 @@ fn judge(mut tree: Node, vars: Vars<'_>, findings: &mut Findings) {
 fn read(path: &Path, findings: &mut Findings) -> Option<(usize, Node)> {
     let file = findings.add_source(path.display().to_string());
     let named = Named {
-        place: Place::whole(file),
+        place: SourceSpan::whole(file),
         path: "",
         hint: "",
     };

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::config::{
     check::is_loopback,
-    problem::{Findings, Place},
+    problem::{Findings, SourceSpan},
     reference::{directory_of, resolved},
     secrets::{self, holds_secret, sounds_secret},
     tree::{Entry, Node, Value},
@@ -70,7 +70,7 @@ impl Translation<'_> {
         let of_projects = projects(root);
         if blocks.peek().is_none() && of_projects.is_empty() {
             findings.report(
-                Place::whole(file),
+                SourceSpan::whole(file),
                 "",
                 "there is neither `mcpServers` nor `servers` in it",
                 "Claude Desktop, Claude Code and Cursor write the first, VS Code the second",

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     config::{
         Vars,
-        problem::Place,
+        problem::SourceSpan,
         secrets::holds_secret,
         tree::{Entry, Node},
     },
@@ -69,7 +69,7 @@ impl<'v> Translation<'v> {
 
     /// The configuration so far.
     pub(super) fn tree(&self) -> Node {
-        let place = Place::default();
+        let place = SourceSpan::default();
         let upstreams = Entry {
             key: "upstreams".into(),
             key_place: place,

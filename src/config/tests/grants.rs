@@ -1,7 +1,9 @@
 //! How tokens for upstreams are configured, and what is refused.
 
 use super::*;
-use crate::upstream::spec::{ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, Place, SubjectType};
+use crate::upstream::spec::{
+    ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, SubjectType, TokenEndpoint,
+};
 
 /// One upstream with this `auth`, and these keys beside it.
 fn with(auth: &str, beside: &str) -> String {
@@ -27,7 +29,7 @@ fn each_grant_loads_with_its_defaults() {
     ));
     assert!(matches!(spec.grant, Grant::ClientCredentials));
     assert!(
-        matches!(&spec.server.place, Place::Endpoint(at) if at.to_string() == "https://login.example/token")
+        matches!(&spec.server.token_endpoint, TokenEndpoint::Url(at) if at.to_string() == "https://login.example/token")
     );
     assert_eq!(spec.resource, "https://files.example/mcp");
     assert_eq!(spec.server.client_auth, ClientAuth::Basic);
@@ -39,7 +41,7 @@ fn each_grant_loads_with_its_defaults() {
     let subject = SubjectType::Jwt;
     assert!(matches!(spec.grant, Grant::TokenExchange { subject: given } if given == subject));
     assert!(
-        matches!(&spec.server.place, Place::Issuer(_, text) if text == "https://login.example/t")
+        matches!(&spec.server.token_endpoint, TokenEndpoint::Issuer(_, text) if text == "https://login.example/t")
     );
     assert_eq!(spec.audience.as_deref(), Some("files"));
     assert_eq!(spec.scopes, ["a", "b"]);

@@ -26,7 +26,7 @@ use crate::{
     metrics::{Bound, reached},
     policy::{Permit, Refusal},
     protocol::{ClientCapabilities, UpstreamId, codes, meta, methods},
-    resume::{Approval, Asked, Bounds, Fault, Given, NotAgain, Place, Spent, Ticket},
+    resume::{Approval, Asked, Bounds, CallBinding, Fault, Given, NotAgain, Spent, Ticket},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Passage, Permitted},
     tasks::clock,
@@ -84,12 +84,12 @@ impl Gate<Box<Permitted>> for OpenResume {
         let State::Sealed(text) = state else {
             return Err(Error::StateInvalid);
         };
-        let place = Place {
+        let bound_to = CallBinding {
             owner: &routed.call.owner(),
             op: &routed.call.op,
             params: &routed.call.params,
         };
-        let ticket = Ticket::open(&self.sealer, place, &text, unix_seconds(), self.life)
+        let ticket = Ticket::open(&self.sealer, bound_to, &text, unix_seconds(), self.life)
             .map_err(|_| Error::StateInvalid)?;
         // The state of one server is never shown to another that has taken its name since.
         if ticket.upstream != route.upstream || ticket.local != route.local {
@@ -385,12 +385,12 @@ impl Asker {
                 until: 0,
             }),
         };
-        let place = Place {
+        let bound_to = CallBinding {
             owner: &self.owner,
             op: &self.op,
             params: &self.params,
         };
-        let text = ticket.seal(sealer, place, unix_seconds());
+        let text = ticket.seal(sealer, bound_to, unix_seconds());
         if !self.permit.digest().is_empty() {
             let grounds = |facts: &mut Facts| facts.grounds = Some(approve::grounds(&self.permit));
             self.trail.note(grounds);

@@ -271,12 +271,12 @@ impl Scene {
                 until,
             }),
         };
-        let place = Place {
+        let bound_to = CallBinding {
             owner: &routed.call.owner(),
             op: &routed.call.op,
             params: &routed.call.params,
         };
-        let text = ticket.seal(&self.open.sealer, place, unix_seconds());
+        let text = ticket.seal(&self.open.sealer, bound_to, unix_seconds());
         (text.into(), Reference(number))
     }
 }

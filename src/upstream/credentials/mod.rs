@@ -239,11 +239,11 @@ impl Granted {
         tasks: Tasks,
     ) -> Self {
         let idp = match &spec.grant {
-            Grant::IdJag { idp, .. } => Some(Endpoint::new(&upstream, idp.place.clone())),
+            Grant::IdJag { idp, .. } => Some(Endpoint::new(&upstream, idp.token_endpoint.clone())),
             Grant::ClientCredentials | Grant::TokenExchange { .. } => None,
         };
         Self(Arc::new(Shared {
-            endpoint: Endpoint::new(&upstream, spec.server.place.clone()),
+            endpoint: Endpoint::new(&upstream, spec.server.token_endpoint.clone()),
             upstream,
             fetcher,
             idp,

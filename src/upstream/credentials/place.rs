@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{CredentialError, spec::Place};
+use super::{CredentialError, spec::TokenEndpoint};
 use crate::{
     fetch::{Address, Fetcher, Metadata, MetadataError},
     protocol::UpstreamId,
@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub(super) struct Endpoint {
     /// Whose tokens are got there, for the log.
     upstream: UpstreamId,
-    place: Place,
+    token_endpoint: TokenEndpoint,
     /// Held while it is looked for, so that it is looked for once.
     found: Mutex<Found>,
     /// How often nothing was found.
@@ -42,10 +42,10 @@ struct Found {
 }
 
 impl Endpoint {
-    pub(super) fn new(upstream: &UpstreamId, place: Place) -> Self {
+    pub(super) fn new(upstream: &UpstreamId, token_endpoint: TokenEndpoint) -> Self {
         Self {
             upstream: upstream.clone(),
-            place,
+            token_endpoint,
             found: Mutex::default(),
             failures: AtomicU64::new(0),
         }
@@ -56,9 +56,9 @@ impl Endpoint {
     /// # Errors
     /// [`CredentialError::Metadata`] and [`CredentialError::Fetch`], where it has to be looked for.
     pub(super) async fn address(&self, fetcher: &Fetcher) -> Result<Address, CredentialError> {
-        let (issuer, text) = match &self.place {
-            Place::Endpoint(address) => return Ok(address.clone()),
-            Place::Issuer(address, text) => (address, text),
+        let (issuer, text) = match &self.token_endpoint {
+            TokenEndpoint::Url(address) => return Ok(address.clone()),
+            TokenEndpoint::Issuer(address, text) => (address, text),
         };
         let failures = self.failures.load(Relaxed);
         let mut found = self.found.lock().await;
@@ -130,8 +130,9 @@ mod tests {
 
     fn endpoint(at: &Answering) -> Endpoint {
         let issuer = format!("http://{}", at.at);
-        let place = Place::Issuer(Address::configured(&issuer, false).unwrap(), issuer);
-        Endpoint::new(&UpstreamId::parse("u").unwrap(), place)
+        let token_endpoint =
+            TokenEndpoint::Issuer(Address::configured(&issuer, false).unwrap(), issuer);
+        Endpoint::new(&UpstreamId::parse("u").unwrap(), token_endpoint)
     }
 
     /// SECURITY REL-2

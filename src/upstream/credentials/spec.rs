@@ -74,7 +74,7 @@ pub enum ListsAs {
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
     /// Where its token endpoint is.
-    pub place: Place,
+    pub token_endpoint: TokenEndpoint,
     /// Our id there.
     pub client_id: String,
     /// Our secret there.
@@ -85,9 +85,9 @@ pub struct ServerSpec {
 
 /// Where a token endpoint is.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum TokenEndpoint {
     /// Here.
-    Endpoint(Address),
+    Url(Address),
     /// Where the metadata of this issuer says; the text as configured, which the metadata must repeat (SECURITY EGR-5).
     Issuer(Address, String),
 }

@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::join_all;
 
 use super::{
-    spec::{ClientAuth, Place, ServerSpec, SubjectType},
+    spec::{ClientAuth, ServerSpec, SubjectType, TokenEndpoint},
     *,
 };
 use crate::{
@@ -21,23 +21,23 @@ use crate::{
 
 const TOKEN: &str = r#"{"access_token":"TOKEN","token_type":"Bearer","expires_in":300,"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}"#;
 
-fn server(place: Place) -> ServerSpec {
+fn server(token_endpoint: TokenEndpoint) -> ServerSpec {
     ServerSpec {
-        place,
+        token_endpoint,
         client_id: "usher:1".into(),
         client_secret: "s3cr&t".into(),
         client_auth: ClientAuth::Basic,
     }
 }
 
-pub(super) fn endpoint(at: &Answering) -> Place {
-    Place::Endpoint(Address::configured(&format!("http://{}/token", at.at), false).unwrap())
+pub(super) fn endpoint(at: &Answering) -> TokenEndpoint {
+    TokenEndpoint::Url(Address::configured(&format!("http://{}/token", at.at), false).unwrap())
 }
 
-pub(super) fn spec(grant: Grant, place: Place) -> GrantSpec {
+pub(super) fn spec(grant: Grant, token_endpoint: TokenEndpoint) -> GrantSpec {
     GrantSpec {
         grant,
-        server: server(place),
+        server: server(token_endpoint),
         resource: "https://files.example/mcp".into(),
         audience: None,
         scopes: vec!["files.read".into(), "files.write".into()],
@@ -424,8 +424,9 @@ async fn publishing(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Answer
 
 fn found(at: &Answering) -> Credentials {
     let issuer = format!("http://{}", at.at);
-    let place = Place::Issuer(Address::configured(&issuer, false).unwrap(), issuer);
-    credentials(spec(Grant::ClientCredentials, place))
+    let token_endpoint =
+        TokenEndpoint::Issuer(Address::configured(&issuer, false).unwrap(), issuer);
+    credentials(spec(Grant::ClientCredentials, token_endpoint))
 }
 
 #[tokio::test]

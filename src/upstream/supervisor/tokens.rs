@@ -20,8 +20,8 @@ use crate::{
         credentials::{Credentials, Loan},
         scripted::{Play, Sent, an_address, terms},
         spec::{
-            ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
-            UpstreamSpec,
+            ClientAuth, Endpoint, Grant, GrantSpec, ListsAs, ServerSpec, SubjectType,
+            TokenEndpoint, UpstreamSpec,
         },
         terms::Terms,
     },
@@ -39,7 +39,7 @@ fn each_their_own() -> UpstreamSpec {
             subject: SubjectType::AccessToken,
         },
         server: ServerSpec {
-            place: Place::Endpoint(at),
+            token_endpoint: TokenEndpoint::Url(at),
             client_id: "usher".into(),
             client_secret: "secret".into(),
             client_auth: ClientAuth::Basic,

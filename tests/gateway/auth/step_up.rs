@@ -7,8 +7,8 @@ use tower::service_fn;
 use usher::{
     call::{Call, Op, Outcome, Reply, ServerCard},
     downstream::{
-        Backing, Door, DoorBounds, DrainDeadline, McpEndpoint, Place, SessionBounds, Sessions,
-        Starting,
+        Backing, Door, DoorBounds, DrainDeadline, EndpointParts, McpEndpoint, SessionBounds,
+        Sessions, Starting,
     },
     json::{Json, Limits},
     protocol::names::Scope,
@@ -70,7 +70,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
         observed: false,
         bounds: DoorBounds::default(),
     };
-    let endpoint = McpEndpoint::new(Place {
+    let endpoint = McpEndpoint::new(EndpointParts {
         door: Arc::new(door),
         scope: Scope::All,
         bounds: ServerBounds::default(),

@@ -49,7 +49,7 @@ use list::List;
 
 use super::dial::{Dial, Dialled, chain, refused_unread};
 use crate::{
-    tasks::{PerLane, Place, Tasks, clock, quiet},
+    tasks::{LaneIndex, PerLane, Tasks, clock, quiet},
     upstream::UpstreamError,
 };
 
@@ -214,7 +214,7 @@ impl Pool {
     }
 
     /// A connection made now, or by somebody else meanwhile; and whether it has been used.
-    async fn fresh(&self, here: Place) -> Result<(Connection, bool), UpstreamError> {
+    async fn fresh(&self, here: LaneIndex) -> Result<(Connection, bool), UpstreamError> {
         let list = self.0.lists.at(here);
         let speaks_one = || self.0.speaks_one.load(Relaxed);
         if !speaks_one() {
@@ -240,7 +240,7 @@ impl Pool {
     }
 
     /// A connection made now.
-    async fn made(&self, here: Place) -> Result<Connection, UpstreamError> {
+    async fn made(&self, here: LaneIndex) -> Result<Connection, UpstreamError> {
         let list = self.0.lists.at(here);
         let stream = self.0.dial.any().await?;
         if !stream.connected().is_negotiated_h2() {
@@ -367,13 +367,13 @@ type Work = http1::Connection<Dialled, Full<Bytes>>;
 struct Http1 {
     requests: http1::SendRequest<Full<Bytes>>,
     /// Whose I/O it is part of, and so in whose list it is kept.
-    home: Place,
+    home: LaneIndex,
     /// `None` once it has ended.
     work: Option<Pin<Box<Work>>>,
 }
 
 /// A connection on a stream just opened.
-async fn begin(stream: Dialled, home: Place) -> Result<Http1, UpstreamError> {
+async fn begin(stream: Dialled, home: LaneIndex) -> Result<Http1, UpstreamError> {
     let (requests, work) = http1::handshake(stream)
         .await
         .map_err(|error| chain(&error))?;

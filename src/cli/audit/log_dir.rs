@@ -16,9 +16,9 @@ use crate::{
 /// How the directories of further processes are called, below the first one's.
 const BESIDE: &str = "beside-";
 
-/// Which log.
+/// Which log, by its directory.
 #[derive(Debug, Clone, ClapArgs)]
-pub(super) struct Place {
+pub(super) struct LogDir {
     /// The directory of the records [default: that of the configuration, or the user's for state]
     #[arg(value_name = "DIR", id = "directory")]
     named: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub(super) struct Place {
     source: Source,
 }
 
-impl Place {
+impl LogDir {
     /// Every directory that has records: the first process's, and those of processes that wrote beside it, each of which is a
     /// log of its own. At least one; else why not has been told.
     pub(super) fn logs(&self) -> Result<Vec<PathBuf>, Ended> {
