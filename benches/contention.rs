@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use usher::{
     call::{Identity, IdentityKind, Principal},
     limits::{
-        Amount, Concurrency, Dimension, LimitRules, Limits, Rate, Rule, Seated, Stage, Subject,
+        Acquired, Amount, Concurrency, Dimension, LimitRules, Limits, Rate, Rule, Stage, Subject,
     },
     protocol::{UpstreamId, names::Scope},
 };
@@ -88,11 +88,11 @@ fn alone(criterion: &mut Criterion) {
     });
     group.bench_function("fixed_bounds", |bench| {
         bench.iter(|| {
-            let first = none.seat(Stage::Entry, black_box(&entry));
-            let second = none.seat(Stage::Route, black_box(&way));
+            let first = none.acquire(Stage::Entry, black_box(&entry));
+            let second = none.acquire(Stage::Route, black_box(&way));
             assert!(matches!(
                 (&first, &second),
-                (Ok(Seated::Now(_)), Ok(Seated::Now(_)))
+                (Ok(Acquired::Now(_)), Ok(Acquired::Now(_)))
             ));
         });
     });
@@ -108,7 +108,7 @@ fn alone(criterion: &mut Criterion) {
         wait: Duration::from_secs(2),
     })]);
     group.bench_function("at_once", |bench| {
-        bench.iter(|| drop(at_once.seat(Stage::Entry, black_box(&entry))));
+        bench.iter(|| drop(at_once.acquire(Stage::Entry, black_box(&entry))));
     });
     group.finish();
 }

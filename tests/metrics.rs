@@ -45,8 +45,8 @@ async fn refusals_of_rules_and_bounds_are_counted_by_rule_and_by_bound() {
     for _ in 0..4 {
         drop(limits.admit(Stage::Entry, &subject));
     }
-    let held = limits.seat(Stage::Entry, &subject).unwrap();
-    assert!(limits.seat(Stage::Entry, &subject).is_err());
+    let held = limits.acquire(Stage::Entry, &subject).unwrap();
+    assert!(limits.acquire(Stage::Entry, &subject).is_err());
     drop(held);
     metrics::panicked();
 

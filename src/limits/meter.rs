@@ -11,11 +11,11 @@ use std::{
 use super::{
     Limited, Stage,
     clock::Clock,
+    fair_semaphore::FairSemaphore,
     meter_map::{Entry, Key, MeterMap, Whose},
     quota::{Days, Tally},
     rate::{Due, Pace},
     rule::{Amount, Rule},
-    seats::Seats,
 };
 use crate::metrics::{Refusal, RuleLabels, instruments, overflowed};
 
@@ -46,7 +46,7 @@ enum Asks {
 pub(super) enum Meter {
     Rate(Arc<MeterMap<Due>>),
     Daily(Arc<MeterMap<Tally>>),
-    Concurrency(Arc<MeterMap<Arc<Seats>>>),
+    Concurrency(Arc<MeterMap<Arc<FairSemaphore>>>),
 }
 
 /// How often a rule has said what.
@@ -132,7 +132,7 @@ impl Metered {
     }
 
     /// The seats of this key, if the rule is about calls at once.
-    pub(super) fn seats(&self, key: Key) -> Option<Arc<Seats>> {
+    pub(super) fn seats(&self, key: Key) -> Option<Arc<FairSemaphore>> {
         match &self.0.meter {
             Meter::Concurrency(map) => Some(map.with(key, |seats, whose| {
                 if whose == Whose::Shared {
@@ -187,7 +187,7 @@ impl Metered {
     }
 }
 
-impl Entry for Arc<Seats> {
+impl Entry for Arc<FairSemaphore> {
     fn now(_: Clock) -> u64 {
         0
     }

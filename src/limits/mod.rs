@@ -7,12 +7,12 @@
 //! Deliberately absent: what a refusal looks like on the wire, and groups that a credential does not name.
 
 mod clock;
+mod fair_semaphore;
 mod meter;
 mod meter_map;
 mod quota;
 mod rate;
 mod rule;
-mod seats;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -26,10 +26,10 @@ use crate::{
     metrics::{self, Bound, Refusal},
 };
 
+pub use fair_semaphore::{FairSemaphore, FairSlot, Full, Room};
 pub use meter::RuleStatus;
 pub use rate::Rate;
 pub use rule::{Amount, Concurrency, Dimension, Glob, Pattern, Rule};
-pub use seats::{Full, Room, Seat, Seats};
 pub use subject::Subject;
 
 use clock::Clock;
@@ -91,9 +91,9 @@ struct Asked {
 /// The meters of the fixed bounds.
 #[derive(Debug, Clone)]
 struct Fixed {
-    process: Arc<Seats>,
-    principals: Arc<MeterMap<Arc<Seats>>>,
-    ways: Arc<MeterMap<Arc<Seats>>>,
+    process: Arc<FairSemaphore>,
+    principals: Arc<MeterMap<Arc<FairSemaphore>>>,
+    ways: Arc<MeterMap<Arc<FairSemaphore>>>,
 }
 
 /// A call that has to wait or to go.
@@ -114,17 +114,17 @@ pub struct Limited {
 
 /// What a call that is under way holds; dropping it gives all of it back.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct HeldSlots {
     // Nothing is allocated for the bounds that every call meets.
-    fixed: [Option<Seat>; 2],
-    more: Vec<Seat>,
+    fixed: [Option<FairSlot>; 2],
+    more: Vec<FairSlot>,
 }
 
 /// What becomes of a call that wants to be under way.
 #[derive(Debug)]
-pub enum Seated {
+pub enum Acquired {
     /// It is.
-    Now(Held),
+    Now(HeldSlots),
     /// It has to wait.
     Later(Waiting),
 }
@@ -132,7 +132,7 @@ pub enum Seated {
 /// A call that waits for its turn.
 #[derive(Debug)]
 pub struct Waiting {
-    held: Held,
+    held: HeldSlots,
     who: Principal,
     /// What it still needs, in order.
     lines: Vec<InLine>,
@@ -141,7 +141,7 @@ pub struct Waiting {
 
 #[derive(Debug)]
 struct InLine {
-    seats: Arc<Seats>,
+    seats: Arc<FairSemaphore>,
     rule: Metered,
     terms: Concurrency,
 }
@@ -287,8 +287,8 @@ impl Limits {
     ///
     /// # Errors
     /// The bound or rule that has no room and no line.
-    pub fn seat(&self, stage: Stage, subject: &Subject<'_>) -> Result<Seated, Limited> {
-        let mut held = Held {
+    pub fn acquire(&self, stage: Stage, subject: &Subject<'_>) -> Result<Acquired, Limited> {
+        let mut held = HeldSlots {
             fixed: self.fixed_seats(stage, subject)?,
             more: Vec::new(),
         };
@@ -322,10 +322,10 @@ impl Limits {
             }
         }
         Ok(if lines.is_empty() {
-            Seated::Now(held)
+            Acquired::Now(held)
         } else {
             let who = subject.identity.principal.clone();
-            Seated::Later(Waiting {
+            Acquired::Later(Waiting {
                 held,
                 who,
                 lines,
@@ -338,9 +338,9 @@ impl Limits {
         &self,
         stage: Stage,
         subject: &Subject<'_>,
-    ) -> Result<[Option<Seat>; 2], Limited> {
+    ) -> Result<[Option<FairSlot>; 2], Limited> {
         let most = self.rules.in_flight;
-        let take = |seats: &Arc<Seats>, seats_most| {
+        let take = |seats: &Arc<FairSemaphore>, seats_most| {
             seats.try_take(Room {
                 seats: seats_most,
                 line: 0,
@@ -402,7 +402,7 @@ impl Waiting {
     ///
     /// # Errors
     /// The rule whose line was full, or took too long.
-    pub async fn turn(self, deadline: Instant) -> Result<Held, Limited> {
+    pub async fn turn(self, deadline: Instant) -> Result<HeldSlots, Limited> {
         let Self {
             mut held,
             who,
@@ -424,7 +424,7 @@ impl Waiting {
     }
 }
 
-impl Held {
+impl HeldSlots {
     /// Whether it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.more.is_empty() && self.fixed.iter().all(Option::is_none)

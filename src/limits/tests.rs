@@ -300,7 +300,7 @@ async fn rules_swap_and_meters_stay() {
     let who = somebody("a", &[]);
     let subject = calls(&who, None);
     assert_eq!(admitted(&first, Stage::Entry, &subject, 9), 4);
-    let held = first.seat(Stage::Entry, &subject).unwrap();
+    let held = first.acquire(Stage::Entry, &subject).unwrap();
     // In another order, with other amounts.
     let next = first.swapped(rules(vec![
         per(&[Dimension::Method], Amount::Daily(6)),
@@ -323,10 +323,10 @@ async fn rules_swap_and_meters_stay() {
         .map(|rule| (rule.name.to_string(), rule.admitted))
         .collect();
     assert_eq!(status[1], ("6 a day per method".to_owned(), 6));
-    let other = next.seat(Stage::Entry, &subject).unwrap();
-    assert!(next.seat(Stage::Entry, &subject).is_err());
+    let other = next.acquire(Stage::Entry, &subject).unwrap();
+    assert!(next.acquire(Stage::Entry, &subject).is_err());
     drop((held, other));
-    assert!(next.seat(Stage::Entry, &subject).is_ok());
+    assert!(next.acquire(Stage::Entry, &subject).is_ok());
     // A rule that is asked in another way begins anew.
     let new = next.swapped(rules(vec![per(&[Dimension::Toolset], Amount::Daily(6))]));
     assert_eq!(admitted(&new, Stage::Entry, &subject, 9), 6);
@@ -345,9 +345,9 @@ async fn fixed_bounds_hold_at_one_less_at_the_limit_and_one_more() {
     });
     let (a, b) = (somebody("a", &[]), somebody("b", &[]));
     let nobody = Identity::anonymous();
-    let seat = |stage, subject: &Subject<'_>| match limits.seat(stage, subject) {
-        Ok(Seated::Now(held)) => Ok(held),
-        Ok(Seated::Later(_)) => panic!("no bound has a line"),
+    let seat = |stage, subject: &Subject<'_>| match limits.acquire(stage, subject) {
+        Ok(Acquired::Now(held)) => Ok(held),
+        Ok(Acquired::Later(_)) => panic!("no bound has a line"),
         Err(limited) => Err((limited.rule.to_string(), limited.whole)),
     };
     let mut held = Vec::new();
@@ -398,15 +398,15 @@ async fn calls_at_once_wait_in_line_and_a_refused_one_holds_nothing() {
     ]);
     let (a, b) = (somebody("a", &[]), somebody("b", &[]));
     let far = Instant::now() + 60 * SECOND;
-    let seat = |who| limits.seat(Stage::Entry, &calls(who, None));
-    let Ok(Seated::Now(first)) = seat(&a) else {
+    let seat = |who| limits.acquire(Stage::Entry, &calls(who, None));
+    let Ok(Acquired::Now(first)) = seat(&a) else {
         panic!()
     };
-    let Ok(Seated::Now(_second)) = seat(&a) else {
+    let Ok(Acquired::Now(_second)) = seat(&a) else {
         panic!()
     };
     // The method's line first; then there is no room for the principal, once it is its turn.
-    let Ok(Seated::Later(waiting)) = seat(&a) else {
+    let Ok(Acquired::Later(waiting)) = seat(&a) else {
         panic!()
     };
     let began = Instant::now();
@@ -416,7 +416,7 @@ async fn calls_at_once_wait_in_line_and_a_refused_one_holds_nothing() {
         ("2 at once per method", Refusal::Overload, SECOND)
     );
     assert_eq!(began.elapsed(), 2 * SECOND);
-    let Ok(Seated::Later(waiting)) = seat(&b) else {
+    let Ok(Acquired::Later(waiting)) = seat(&b) else {
         panic!()
     };
     let mut turn = Box::pin(waiting.turn(far));
@@ -468,7 +468,7 @@ async fn keys_that_find_no_place_are_counted_whatever_they_are_held_to() {
             who.client = Some(number.to_string().into());
             let subject = calls(&who, None);
             limits.admit(Stage::Entry, &subject).unwrap();
-            held.push(limits.seat(Stage::Entry, &subject).unwrap());
+            held.push(limits.acquire(Stage::Entry, &subject).unwrap());
         }
         let kept = limits.status()[0].keys;
         assert_eq!(seen::take_overflowed(), 200 - kept, "{amount:?}");

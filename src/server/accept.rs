@@ -254,7 +254,12 @@ impl Acceptor {
         self.sheds && !memory::process().takes(Work::Connection)
     }
 
-    fn start(&self, stream: TcpStream, address: SocketAddr, seats: (OwnedSemaphorePermit, Seat)) {
+    fn start(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        seats: (OwnedSemaphorePermit, AddressSlot),
+    ) {
         let protocols = Arc::clone(&self.protocols);
         // Whoever serves it waits for it, not whoever accepted it.
         let stream = stream.into_std();
@@ -278,27 +283,27 @@ struct Peers {
 
 /// One connection counted for its peer.
 #[derive(Debug)]
-struct Seat {
+struct AddressSlot {
     peers: Arc<Peers>,
     peer: IpAddr,
 }
 
 impl Peers {
-    fn seat(peers: &Arc<Self>, peer: IpAddr) -> Option<Seat> {
+    fn seat(peers: &Arc<Self>, peer: IpAddr) -> Option<AddressSlot> {
         let mut seated = peers.seated.lock().unwrap_or_else(PoisonError::into_inner);
         let count = seated.entry(peer).or_default();
         if *count >= peers.most {
             return None;
         }
         *count += 1;
-        Some(Seat {
+        Some(AddressSlot {
             peers: Arc::clone(peers),
             peer,
         })
     }
 }
 
-impl Drop for Seat {
+impl Drop for AddressSlot {
     fn drop(&mut self) {
         let mut seated = self
             .peers

@@ -22,7 +22,7 @@ use tower::{Layer, Service};
 use super::{Error, Gate, ready::take_ready};
 use crate::{
     call::{Call, Op, Reply, ReplyStream, State, Trail},
-    limits::{Held, Limited, Limits, Seated, Stage, Subject},
+    limits::{Acquired, HeldSlots, Limited, Limits, Stage, Subject},
     protocol::methods::ListKind,
     snapshot::Snapshot,
     stage::{Consent, Permitted, Pinned, Way},
@@ -78,39 +78,39 @@ fn goes_on(permitted: &Permitted) -> bool {
 }
 
 /// The layer of calls at once.
-pub(super) struct SeatLayer<Req>(PhantomData<fn(Req)>);
+pub(super) struct ConcurrencyLayer<Req>(PhantomData<fn(Req)>);
 
 /// Calls at once, at the stage that `Req` is at.
-pub(super) struct Seating<Req, S> {
+pub(super) struct ConcurrencyLimited<Req, S> {
     inner: S,
     _at: PhantomData<fn(Req)>,
 }
 
 /// A request that may need a seat.
-pub(super) trait Stands {
+pub(super) trait NeedsSlots {
     /// Its seat, or what it has to wait for; nothing for what needs none.
-    fn seat(&self) -> Result<Seated, Limited>;
+    fn acquire(&self) -> Result<Acquired, Limited>;
     /// The call.
     fn call(&self) -> &Call;
 }
 
 /// A call that has its seat, or waits for it, or was refused.
-pub(super) enum Sitting<F> {
+pub(super) enum ConcurrencyFuture<F> {
     /// It runs.
-    Running(Held, F),
+    Running(HeldSlots, F),
     /// It waits first, and then runs.
     Waiting(BoxFuture<'static, Result<Reply, Error>>),
     /// It does neither.
     Refused(Option<Error>),
 }
 
-impl Stands for Pinned {
-    fn seat(&self) -> Result<Seated, Limited> {
+impl NeedsSlots for Pinned {
+    fn acquire(&self) -> Result<Acquired, Limited> {
         if matches!(self.op(), Op::Listen(_)) {
-            return Ok(Seated::Now(Held::default()));
+            return Ok(Acquired::Now(HeldSlots::default()));
         }
         let limits: &Limits = self.snapshot().limits();
-        limits.seat(Stage::Entry, &at_entry(self.call()))
+        limits.acquire(Stage::Entry, &at_entry(self.call()))
     }
 
     fn call(&self) -> &Call {
@@ -118,10 +118,10 @@ impl Stands for Pinned {
     }
 }
 
-impl Stands for Box<Permitted> {
-    fn seat(&self) -> Result<Seated, Limited> {
+impl NeedsSlots for Box<Permitted> {
+    fn acquire(&self) -> Result<Acquired, Limited> {
         if !matches!(self.way, Way::Upstream(_)) {
-            return Ok(Seated::Now(Held::default()));
+            return Ok(Acquired::Now(HeldSlots::default()));
         }
         let limits = self.snapshot.limits();
         let tool = if limits.seats(Stage::Route) {
@@ -129,7 +129,7 @@ impl Stands for Box<Permitted> {
         } else {
             None
         };
-        limits.seat(Stage::Route, &on_the_way(self, tool.as_deref()))
+        limits.acquire(Stage::Route, &on_the_way(self, tool.as_deref()))
     }
 
     fn call(&self) -> &Call {
@@ -167,24 +167,24 @@ fn tool(permitted: &Permitted) -> Option<Cow<'_, str>> {
     Some(snapshot.catalog.name_of(ListKind::Tools, route, name))
 }
 
-impl<Req> SeatLayer<Req> {
+impl<Req> ConcurrencyLayer<Req> {
     pub(super) const fn new() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<Req, S> Layer<S> for SeatLayer<Req> {
-    type Service = Seating<Req, S>;
+impl<Req, S> Layer<S> for ConcurrencyLayer<Req> {
+    type Service = ConcurrencyLimited<Req, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Seating {
+        ConcurrencyLimited {
             inner,
             _at: PhantomData,
         }
     }
 }
 
-impl<Req, S: Clone> Clone for Seating<Req, S> {
+impl<Req, S: Clone> Clone for ConcurrencyLimited<Req, S> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
@@ -193,30 +193,32 @@ impl<Req, S: Clone> Clone for Seating<Req, S> {
     }
 }
 
-impl<Req, S> Service<Req> for Seating<Req, S>
+impl<Req, S> Service<Req> for ConcurrencyLimited<Req, S>
 where
-    Req: Stands + Send + 'static,
+    Req: NeedsSlots + Send + 'static,
     S: Service<Req, Response = Reply, Error = Error> + Clone + Send + 'static,
     S::Future: Unpin + Send + 'static,
 {
     type Response = Reply;
     type Error = Error;
-    type Future = Sitting<S::Future>;
+    type Future = ConcurrencyFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let waiting = match request.seat() {
-            Ok(Seated::Now(held)) => return Sitting::Running(held, self.inner.call(request)),
-            Ok(Seated::Later(waiting)) => waiting,
-            Err(limited) => return Sitting::Refused(Some(limited.into())),
+        let waiting = match request.acquire() {
+            Ok(Acquired::Now(held)) => {
+                return ConcurrencyFuture::Running(held, self.inner.call(request));
+            }
+            Ok(Acquired::Later(waiting)) => waiting,
+            Err(limited) => return ConcurrencyFuture::Refused(Some(limited.into())),
         };
         let mut inner = take_ready(&mut self.inner);
         let deadline = request.call().deadline;
         let trail = request.call().trail.clone();
-        Sitting::Waiting(Box::pin(async move {
+        ConcurrencyFuture::Waiting(Box::pin(async move {
             let queued = Queued {
                 trail,
                 began: Instant::now(),
@@ -230,7 +232,7 @@ where
     }
 }
 
-impl<F> Future for Sitting<F>
+impl<F> Future for ConcurrencyFuture<F>
 where
     F: Future<Output = Result<Reply, Error>> + Unpin,
 {
@@ -267,7 +269,7 @@ impl Drop for Queued {
 }
 
 /// A reply that goes on keeps the seat until it ends or is dropped.
-fn holding(held: Held, reply: Reply) -> Reply {
+fn holding(held: HeldSlots, reply: Reply) -> Reply {
     match reply {
         Reply::Stream(stream) if !held.is_empty() => {
             let held = Arc::new(held);

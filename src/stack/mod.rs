@@ -60,7 +60,7 @@ use approve::Approve;
 use authorize::Authorize;
 use directories::Directories;
 use handles::Handles;
-use limit::{RateLimit, SeatLayer};
+use limit::{ConcurrencyLayer, RateLimit};
 use login::LoginLayer;
 use mirrored::CheckMirrored;
 use observe::{DecideLayer, Observe, Pauses, ScopeLayer};
@@ -111,7 +111,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(OwnLayer::new(parts)) // what upstreams offer to the caller alone is there before the call looks
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
         .layer(gate(RateLimit::per_principal())) // the cheapest refusal comes before any lookup
-        .layer(SeatLayer::<Pinned>::new()) // requests in flight; waits where a rule has a queue
+        .layer(ConcurrencyLayer::<Pinned>::new()) // requests in flight; waits where a rule has a queue
         .layer(gate(Resolve::new(parts, &handles))) // Pinned -> Routed: a lookup, never a parse of the name
         .layer(gate(Authorize)) // Routed -> Permitted: policy, before anything is said of what is hidden
         .layer(gate(directories.clone())) // upstreams' cursors of directories are opened
@@ -119,7 +119,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(CheckArguments::new(parts))) // arguments fit the tool's own schema
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(gate(RateLimit::per_route())) // below Authorize: a refusal must not tell of what is hidden
-        .layer(SeatLayer::<Box<Permitted>>::new()) // calls at once by tool and upstream
+        .layer(ConcurrencyLayer::<Box<Permitted>>::new()) // calls at once by tool and upstream
         .layer(gate(CheckContent::new(parts))) // what must not leave: before a person is asked, and never altered
         .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves

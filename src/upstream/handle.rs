@@ -400,9 +400,9 @@ impl Upstream {
             failures: self.shared.circuit.failures(),
             refreshes: self.shared.refreshes[0].load(Ordering::Relaxed),
             failed_refreshes: self.shared.refreshes[1].load(Ordering::Relaxed),
-            in_flight: self.shared.terms.gate.taken(),
-            queued: self.shared.terms.gate.waiting(),
-            concurrency: self.shared.terms.gate.most(),
+            in_flight: self.shared.terms.queue.taken(),
+            queued: self.shared.terms.queue.waiting(),
+            concurrency: self.shared.terms.queue.most(),
             retry_at,
             counts: self.shared.tally.counts(),
         }

@@ -29,7 +29,7 @@ use crate::{
     catalog::rules::CatalogBounds,
     connect::Connections,
     events::Desk,
-    limits::{Full, Room, Seat, Seats},
+    limits::{FairSemaphore, FairSlot, Full, Room},
     metrics::{self, Bound},
     pins,
     protocol::UpstreamId,
@@ -59,7 +59,7 @@ pub(super) struct Terms {
     /// What a connection attempt starts: a process or a connection (selects the backoff).
     tried: Tried,
     /// Its share of work at once.
-    pub(super) gate: Gate,
+    pub(super) queue: CallQueue,
     /// Whether it is sent, or shown, anything that may prove who asks.
     pub(super) proves: bool,
     /// Whether that is the same for all callers, and nobody said that they may be sent to addresses all the same.
@@ -138,7 +138,7 @@ impl Terms {
             poll: spec.poll,
             definitions: spec.definitions,
             peer: spec.bounds,
-            gate: Gate::new(spec.concurrency, spec.queue),
+            queue: CallQueue::new(spec.concurrency, spec.queue),
             credentials,
             lists: holdings.holder(),
             own: Own::new(holdings),
@@ -186,8 +186,8 @@ pub(super) const fn is_got(op: &Op) -> bool {
 
 /// Slots for calls in flight, and a bounded queue before them.
 #[derive(Debug)]
-pub(super) struct Gate {
-    slots: Arc<Seats>,
+pub(super) struct CallQueue {
+    slots: Arc<FairSemaphore>,
     room: Room,
     /// What bounds the queue, where it is that of an upstream.
     bound: Bound,
@@ -196,9 +196,9 @@ pub(super) struct Gate {
 }
 
 /// A share of the work at once, given back when it is dropped.
-pub(super) type Share = Seat;
+pub(super) type CallSlot = FairSlot;
 
-impl Gate {
+impl CallQueue {
     /// So many slots, at least one; calls in flight are those that wait, too.
     fn new(slots: usize, queue: QueueBounds) -> Self {
         let seats = slots.clamp(1, queue.in_flight.max(1));
@@ -254,14 +254,14 @@ impl Gate {
         &self,
         who: &Principal,
         deadline: Instant,
-    ) -> Result<Share, UpstreamError> {
+    ) -> Result<CallSlot, UpstreamError> {
         match self.slots.try_take(self.room) {
             Some(slot) => Ok(slot),
             None => Box::pin(self.queue(who, deadline)).await,
         }
     }
 
-    async fn queue(&self, who: &Principal, deadline: Instant) -> Result<Share, UpstreamError> {
+    async fn queue(&self, who: &Principal, deadline: Instant) -> Result<CallSlot, UpstreamError> {
         let until = match self.patience {
             Some(patience) => deadline.min(Instant::now() + patience),
             None => deadline,
@@ -369,24 +369,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_full_gate_lets_callers_wait_two_seconds_and_then_refuses() {
-        let gate = Gate::new(1, QUEUE);
-        let held = gate.enter(&somebody(), far()).await.unwrap();
+        let queue = CallQueue::new(1, QUEUE);
+        let held = queue.enter(&somebody(), far()).await.unwrap();
         let began = Instant::now();
         assert!(matches!(
-            gate.enter(&somebody(), far()).await,
+            queue.enter(&somebody(), far()).await,
             Err(UpstreamError::Overloaded)
         ));
         assert_eq!(began.elapsed(), QUEUE.time);
         drop(held);
-        assert!(gate.enter(&somebody(), far()).await.is_ok());
-        assert_eq!(gate.slots.waiting(), 0);
+        assert!(queue.enter(&somebody(), far()).await.is_ok());
+        assert_eq!(queue.slots.waiting(), 0);
     }
 
     /// How many of so many calls at once are seated, and how many wait.
-    async fn fill(gate: &Gate, calls: usize) -> (usize, usize) {
+    async fn fill(queue: &CallQueue, calls: usize) -> (usize, usize) {
         let who = somebody();
         let mut all: Vec<_> = (0..calls)
-            .map(|_| Box::pin(gate.enter(&who, far())))
+            .map(|_| Box::pin(queue.enter(&who, far())))
             .collect();
         let mut kept = Vec::new();
         for call in &mut all {
@@ -394,27 +394,27 @@ mod tests {
                 kept.push(slot);
             }
         }
-        (gate.slots.taken(), gate.slots.waiting())
+        (queue.slots.taken(), queue.slots.waiting())
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_129th_in_the_queue_is_refused_at_once() {
         for (calls, waiting) in [(128, 127), (129, 128), (130, 128)] {
-            let gate = Gate::new(1, QUEUE);
-            assert_eq!(fill(&gate, calls).await, (1, waiting));
+            let queue = CallQueue::new(1, QUEUE);
+            assert_eq!(fill(&queue, calls).await, (1, waiting));
         }
-        let gate = Gate::new(1, QUEUE);
-        let _held = gate.enter(&somebody(), far()).await.unwrap();
+        let queue = CallQueue::new(1, QUEUE);
+        let _held = queue.enter(&somebody(), far()).await.unwrap();
         let who = somebody();
-        let mut queue: Vec<_> = (0..128)
-            .map(|_| Box::pin(gate.enter(&who, far())))
+        let mut waiters: Vec<_> = (0..128)
+            .map(|_| Box::pin(queue.enter(&who, far())))
             .collect();
-        for waiter in &mut queue {
+        for waiter in &mut waiters {
             assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         }
         let began = Instant::now();
         assert!(matches!(
-            gate.enter(&somebody(), far()).await,
+            queue.enter(&somebody(), far()).await,
             Err(UpstreamError::Overloaded)
         ));
         assert_eq!(began.elapsed(), Duration::ZERO);
@@ -423,25 +423,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn those_who_wait_are_in_flight_too_and_no_more_than_1024_are() {
         for (calls, waiting) in [(1_023, 23), (1_024, 24), (1_025, 24)] {
-            let gate = Gate::new(1_000, QUEUE);
-            assert_eq!(fill(&gate, calls).await, (1_000, waiting));
+            let queue = CallQueue::new(1_000, QUEUE);
+            assert_eq!(fill(&queue, calls).await, (1_000, waiting));
         }
-        let gate = Gate::new(2_000, QUEUE);
-        assert_eq!(fill(&gate, 1_025).await, (1_024, 0));
+        let queue = CallQueue::new(2_000, QUEUE);
+        assert_eq!(fill(&queue, 1_025).await, (1_024, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_principal_that_floods_an_upstream_leaves_others_their_turns() {
-        let gate = Gate::new(1, QUEUE);
+        let queue = CallQueue::new(1, QUEUE);
         let (loud, quiet) = (Principal::new("loud"), Principal::new("quiet"));
-        let held = gate.enter(&loud, far()).await.unwrap();
+        let held = queue.enter(&loud, far()).await.unwrap();
         let mut flood: Vec<_> = (0..400)
-            .map(|_| Box::pin(gate.enter(&loud, far())))
+            .map(|_| Box::pin(queue.enter(&loud, far())))
             .collect();
         for call in &mut flood {
             drop(futures_util::poll!(call.as_mut()));
         }
-        let mut one = Box::pin(gate.enter(&quiet, far()));
+        let mut one = Box::pin(queue.enter(&quiet, far()));
         assert!(futures_util::poll!(one.as_mut()).is_pending());
         // The loud one's turn was first, and then it is the quiet one's.
         drop(held);

@@ -31,7 +31,7 @@ use crate::{
     auth::{Asked, AuthError, Authenticator, Presented, Verdict, spec::IntrospectionSpec},
     call::{Identity, Principal},
     fetch::Fetcher,
-    limits::{Full, Room, Seat, Seats},
+    limits::{FairSemaphore, FairSlot, Full, Room},
     seal::unix_seconds,
     tasks::Tasks,
 };
@@ -67,8 +67,8 @@ struct Inner {
     authenticator: Arc<Authenticator>,
     fetcher: Fetcher,
     failures: Arc<Failures>,
-    turns: Arc<Seats>,
-    turns_of_failing: Arc<Seats>,
+    turns: Arc<FairSemaphore>,
+    turns_of_failing: Arc<FairSemaphore>,
     // Taken where nothing is known of a token, for a look-up.
     questions: Mutex<HashMap<Digest, WeakShared<BoxFuture<'static, Verdict>>>>,
     refused: Cache<Digest, ()>,
@@ -182,7 +182,12 @@ impl Inquiry {
 
     /// A turn to ask about a token that this address brings.
     // SECURITY AUTHN-8
-    async fn turn(&self, digest: Digest, token: &str, address: IpAddr) -> Result<Seat, AuthError> {
+    async fn turn(
+        &self,
+        digest: Digest,
+        token: &str,
+        address: IpAddr,
+    ) -> Result<FairSlot, AuthError> {
         let Inner {
             authenticator,
             failures,

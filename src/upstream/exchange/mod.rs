@@ -19,7 +19,7 @@ use super::{
     asking::Offer,
     line::Line,
     patience::Patience,
-    terms::Share,
+    terms::CallSlot,
     transport::{Answer, Frames, Head, Outbound},
     visits,
     watched::Watched,
@@ -54,7 +54,7 @@ pub(super) struct Exchange {
     aside: Option<Arc<Aside>>,
     /// Whether progress was heard: whoever tells of it tells until it has ended.
     progresses: bool,
-    permit: Option<Share>,
+    permit: Option<CallSlot>,
     watched: Option<Box<Watched>>,
     /// What was used up by sending it, and by nothing before.
     staked: Option<Stake>,
@@ -159,13 +159,13 @@ impl Exchange {
     }
 
     /// Lets the exchange hold a slot until it is over, and until its cancellation is told.
-    pub(super) fn holding(mut self, permit: Share) -> Self {
+    pub(super) fn holding(mut self, permit: CallSlot) -> Self {
         self.permit = Some(permit);
         self
     }
 
     /// As [`Exchange::holding`].
-    pub(super) fn hold(&mut self, permit: Share) {
+    pub(super) fn hold(&mut self, permit: CallSlot) {
         self.permit = Some(permit);
     }
 
@@ -181,7 +181,7 @@ impl Exchange {
     }
 
     /// Gives the slot back to whoever wants to try again.
-    pub(super) const fn release(&mut self) -> Option<Share> {
+    pub(super) const fn release(&mut self) -> Option<CallSlot> {
         self.permit.take()
     }
 

@@ -22,7 +22,7 @@ use crate::{
     protocol::methods,
     upstream::{
         UpstreamError,
-        terms::{Gate, Share},
+        terms::{CallQueue, CallSlot},
         transport::Owners,
     },
 };
@@ -35,7 +35,7 @@ pub(super) const HEEDING: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct Attribution {
     /// Who may be asked goes one after another, or nobody could say whom a question is for.
-    turn: Gate,
+    turn: CallQueue,
     /// Calls in flight on the session.
     busy: AtomicUsize,
     /// Whether the session is one caller's.
@@ -52,14 +52,14 @@ struct Place {
 }
 
 /// A call's seat in its session. Dropping it is leaving.
-pub(super) struct Seat {
+pub(super) struct SessionSlot {
     number: u64,
     attribution: Arc<Attribution>,
     /// Its turn, where it may be asked, and what is cancelled when its answer came after all.
-    turn: Option<(Share, CancellationToken)>,
+    turn: Option<(CallSlot, CancellationToken)>,
 }
 
-impl Seat {
+impl SessionSlot {
     /// Leaves when the server, which was told that the call is given up, can be taken to have done with it. What is asked until
     /// then is nobody's: the call is not there to hear it, and no other may be asked.
     pub(super) async fn leave_in_time(self) {
@@ -74,7 +74,7 @@ impl Attribution {
     /// Nobody yet; whether its session is one caller's, and not shared.
     pub(super) fn new(of_one: bool) -> Self {
         Self {
-            turn: Gate::of_one(),
+            turn: CallQueue::of_one(),
             busy: AtomicUsize::new(0),
             of_one,
             seats: Mutex::default(),
@@ -85,20 +85,25 @@ impl Attribution {
     ///
     /// # Errors
     /// [`UpstreamError::Overloaded`] at `deadline`, or when too many wait already.
-    pub(super) async fn turn(&self, deadline: Instant) -> Result<Share, UpstreamError> {
+    pub(super) async fn turn(&self, deadline: Instant) -> Result<CallSlot, UpstreamError> {
         // One of a session after the other: a session is one principal's.
         self.turn.enter(&Principal::anonymous(), deadline).await
     }
 
     /// Sits down for the call with this number: with a turn it may be asked, and it may want to hear of log lines.
-    pub(super) fn sit(self: &Arc<Self>, number: u64, turn: Option<Share>, logs: bool) -> Seat {
+    pub(super) fn sit(
+        self: &Arc<Self>,
+        number: u64,
+        turn: Option<CallSlot>,
+        logs: bool,
+    ) -> SessionSlot {
         let turn = turn.map(|turn| (turn, CancellationToken::new()));
         if turn.is_some() || logs {
             let asks = turn.as_ref().map(|(_turn, answered)| answered.clone());
             self.seats().push(Place { number, asks });
         }
         self.busy.fetch_add(1, Ordering::Relaxed);
-        Seat {
+        SessionSlot {
             number,
             attribution: Arc::clone(self),
             turn,
@@ -142,7 +147,7 @@ impl Owners for Attribution {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
         self.attribution
             .seats()

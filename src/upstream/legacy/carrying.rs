@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Legacy,
-    attribution::Seat,
+    attribution::SessionSlot,
     ear::Hearing,
     open::{Beginning, OpenCall},
     pool::{SessionKey, Slot},
@@ -26,7 +26,7 @@ use crate::{
         exchange::{self, Exchange, Opened, Wants},
         params::{self, Wish},
         spec::Isolation,
-        terms::Share,
+        terms::CallSlot,
     },
 };
 
@@ -50,7 +50,7 @@ struct Going<'a> {
     deadline: Instant,
     slot: &'a Arc<Slot>,
     /// Its share of work at once, while no exchange holds it.
-    permit: Option<Share>,
+    permit: Option<CallSlot>,
     /// Cancels the task whose result it is to bring, should it not come to an end.
     unwanted: Option<Unwanted>,
 }
@@ -171,7 +171,7 @@ impl Legacy {
         }
         let permit = self
             .terms
-            .gate
+            .queue
             .enter(&call.caller.principal, call.deadline)
             .await?;
         let slot = self.slot(call, offer)?;
@@ -362,7 +362,7 @@ impl Legacy {
         };
         going.permit = Some(
             self.terms
-                .gate
+                .queue
                 .enter(&call.caller.principal, call.deadline)
                 .await?,
         );
@@ -403,7 +403,7 @@ impl Legacy {
         // Before it is taken: refused here, it can be asked for again.
         let permit = self
             .terms
-            .gate
+            .queue
             .enter(&call.caller.principal, call.deadline)
             .await?;
         let open = self
@@ -423,7 +423,7 @@ impl Legacy {
         exchange: Exchange,
         session: &Arc<Session>,
         going: &mut Going<'_>,
-        seat: Option<Seat>,
+        seat: Option<SessionSlot>,
         hearing: Option<Hearing>,
     ) -> Beginning {
         Beginning {

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    attribution::Seat,
+    attribution::SessionSlot,
     ear::Hearing,
     park::{self, Lot},
     pool::Slot,
@@ -38,7 +38,7 @@ use crate::{
         Deadline, UpstreamError,
         asking::{self, Offer},
         exchange::{self, Exchange, Happened, Opened},
-        terms::Share,
+        terms::CallSlot,
         transport::Answer,
         visits,
     },
@@ -54,7 +54,7 @@ pub(super) struct OpenCall {
     /// Set while the first frame is still to come, and something may be said of it elsewhere before.
     sending: Option<BoxFuture<'static, Result<Answer, UpstreamError>>>,
     exchange: Exchange,
-    seat: Option<Seat>,
+    seat: Option<SessionSlot>,
     /// Its place among those that may be meant on its session's own stream, until it is answered.
     hearing: Option<Hearing>,
     session: Arc<Session>,
@@ -87,7 +87,7 @@ pub(super) struct OpenCall {
 pub(super) struct Beginning {
     /// Not sent yet, or sent and answered with a stream.
     pub(super) exchange: Exchange,
-    pub(super) seat: Option<Seat>,
+    pub(super) seat: Option<SessionSlot>,
     pub(super) hearing: Option<Hearing>,
     pub(super) session: Arc<Session>,
     pub(super) slot: Arc<Slot>,
@@ -202,7 +202,7 @@ impl OpenCall {
         mut self: Box<Self>,
         call: &Call,
         deadline: Instant,
-        permit: Share,
+        permit: CallSlot,
     ) -> Result<Reply, UpstreamError> {
         let caller = &call.caller;
         self.meanwhile = None;

@@ -35,7 +35,7 @@ use crate::{
         modern::client_info,
         patience::Patience,
         probe::is_busy,
-        terms::{Share, Terms},
+        terms::{CallSlot, Terms},
         transport::{Answer, Frames, Head},
     },
 };
@@ -242,11 +242,11 @@ impl Session {
     ///
     /// # Errors
     /// [`UpstreamError::Engaged`] while somebody is asked; else as [`Attribution::turn`].
-    pub(super) async fn turn(&self, deadline: Instant) -> Result<Share, UpstreamError> {
+    pub(super) async fn turn(&self, deadline: Instant) -> Result<CallSlot, UpstreamError> {
         let patience = self
             .line
             .terms
-            .gate
+            .queue
             .patience()
             .unwrap_or(QUEUED)
             .max(SHORTEST);

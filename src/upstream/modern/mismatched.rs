@@ -135,7 +135,7 @@ async fn of_calls_that_are_refused_at_once_one_reads_for_all_and_each_keeps_its_
     let looking = async {
         sleep(Duration::from_secs(3)).await;
         assert_eq!(transport.sent_of("tools/call").len(), 100);
-        assert_eq!(peer.line.terms.gate.taken(), 100);
+        assert_eq!(peer.line.terms.queue.taken(), 100);
     };
     let (replies, ()) = tokio::join!(calls, looking);
     for reply in replies {
@@ -143,7 +143,7 @@ async fn of_calls_that_are_refused_at_once_one_reads_for_all_and_each_keeps_its_
     }
     assert_eq!(transport.sent_of("tools/list").len(), 1);
     assert_eq!(transport.sent_of("tools/call").len(), 200);
-    assert_eq!(peer.line.terms.gate.taken(), 0);
+    assert_eq!(peer.line.terms.queue.taken(), 0);
     // As changes are spaced, so is this.
     for (later, lists) in [(COALESCE - Duration::from_millis(1), 1), (COALESCE, 2)] {
         advance(later).await;

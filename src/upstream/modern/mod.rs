@@ -33,7 +33,7 @@ use super::{
     params::{self, Wish},
     promised::Promised,
     said::Said,
-    terms::{Share, Terms},
+    terms::{CallSlot, Terms},
     transport::Head,
 };
 use crate::{
@@ -66,7 +66,7 @@ pub(super) struct Modern {
 enum Carried {
     Replied(Reply),
     /// It was refused for its headers, before anything was done; its share of work at once is given back.
-    Mismatched(UpstreamError, Option<Share>),
+    Mismatched(UpstreamError, Option<CallSlot>),
 }
 
 /// What is said of ourselves on every request.
@@ -199,7 +199,7 @@ impl Modern {
         &self,
         call: &Call,
         route: &Route,
-        permit: Option<Share>,
+        permit: Option<CallSlot>,
     ) -> Result<Carried, UpstreamError> {
         let line = &self.line;
         let resumed = call.resume.as_ref().map(round).transpose()?;
@@ -207,8 +207,8 @@ impl Modern {
         let permit = match permit {
             Some(permit) => permit,
             None => {
-                let gate = &line.terms.gate;
-                gate.enter(&call.caller.principal, call.deadline).await?
+                let queue = &line.terms.queue;
+                queue.enter(&call.caller.principal, call.deadline).await?
             }
         };
         let deadline = line.terms.deadline(call);
@@ -291,7 +291,7 @@ impl Modern {
         call: &Call,
         route: &Route,
         refused: UpstreamError,
-        permit: Option<Share>,
+        permit: Option<CallSlot>,
     ) -> Result<Reply, UpstreamError> {
         let line = self.line_of(&call.identity);
         // Everybody else's calls are to go by what it asks for now, too.

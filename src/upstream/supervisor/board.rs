@@ -129,7 +129,7 @@ impl Board {
                 Read::Partly | Read::Silent => failures + 1,
                 Read::Closed => return self.stand_by(shared, peer).await,
                 // Where calls are under way, which end with the connection, another look is taken first.
-                Read::Unreachable if begins || unreached || shared.terms.gate.taken() == 0 => {
+                Read::Unreachable if begins || unreached || shared.terms.queue.taken() == 0 => {
                     return UpstreamError::unreached("its lists cannot be read");
                 }
                 Read::Unreachable => failures + 1,
@@ -137,7 +137,7 @@ impl Board {
             unreached = read == Read::Unreachable;
             if read == Read::Silent && answers {
                 // What takes it long, a call that may yet be answered, is waited for; and its lists alone may be what takes long.
-                let again = silent_since == Some(heard) && shared.terms.gate.taken() == 0;
+                let again = silent_since == Some(heard) && shared.terms.queue.taken() == 0;
                 silent_since = Some(shared.tally.answered());
                 let hangs = suspected && shared.circuit.is_silent();
                 if silent_since == Some(heard) && (hangs || again) {

@@ -22,7 +22,7 @@ use crate::{
     json::{Edits, Fate, Json, Node},
     protocol::ClientCapabilities,
     resume::{Asked, Bounds},
-    upstream::{Peer, UpstreamError, asking::Offer, terms::Share},
+    upstream::{Peer, UpstreamError, asking::Offer, terms::CallSlot},
 };
 
 /// How long a server that waits for answers may take to ask.
@@ -116,7 +116,7 @@ impl Legacy {
         // Before the question is taken: refused here, the answers can be brought again.
         let permit = self
             .terms
-            .gate
+            .queue
             .enter(&call.caller.principal, call.deadline)
             .await?;
         let Some((Inquiry { hold, .. }, turn)) = self.inquiries.take(&task, number) else {
@@ -197,7 +197,7 @@ fn outstanding(
 }
 
 /// What a task asks once it has the answers that `resumed` brings, if it does.
-async fn asked_next(open: Box<OpenCall>, resumed: &Call, permit: Share) -> Option<Inquiry> {
+async fn asked_next(open: Box<OpenCall>, resumed: &Call, permit: CallSlot) -> Option<Inquiry> {
     match open.resume(resumed, resumed.deadline, permit).await {
         Ok(reply) => inquiry_of(ended(reply).await),
         Err(error) => {

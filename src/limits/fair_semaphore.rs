@@ -1,4 +1,4 @@
-//! Seats: so many at once, and a bounded line before them in which principals take turns.
+//! A fair semaphore: so many slots at once, and a bounded line before them in which principals take turns.
 //!
 //! Guarantees: never more are seated than the limit that was told last; a seat is free again when it is dropped, and so is
 //! the place of whoever stops waiting; nobody who comes later is seated before those who wait; of those who wait each
@@ -25,7 +25,7 @@ use crate::call::Principal;
 // In this order, so that what each call changes lies beside the count of the `Arc`, which it changes too.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Seats {
+pub struct FairSemaphore {
     taken: AtomicUsize,
     /// How many wait; written under the lock of `line`, read without.
     waiting: AtomicUsize,
@@ -44,9 +44,9 @@ pub struct Room {
     pub line: usize,
 }
 
-/// A seat that is taken, until it is dropped.
+/// A slot that is taken, until it is dropped.
 #[derive(Debug)]
-pub struct Seat(Arc<Seats>);
+pub struct FairSlot(Arc<FairSemaphore>);
 
 /// Neither a seat nor a place in the line, or not in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -76,19 +76,19 @@ struct Waiter {
 
 /// A place in the line.
 struct Place<'a> {
-    seats: &'a Arc<Seats>,
+    seats: &'a Arc<FairSemaphore>,
     who: &'a Principal,
     number: u64,
     called: oneshot::Receiver<()>,
     left: bool,
 }
 
-impl Seats {
+impl FairSemaphore {
     /// A seat, if one is free and nobody waits.
-    pub fn try_take(self: &Arc<Self>, room: Room) -> Option<Seat> {
+    pub fn try_take(self: &Arc<Self>, room: Room) -> Option<FairSlot> {
         self.admit(room);
         let nobody_waits = self.waiting.load(SeqCst) == 0;
-        (nobody_waits && self.sit(room.seats)).then(|| Seat(Arc::clone(self)))
+        (nobody_waits && self.sit(room.seats)).then(|| FairSlot(Arc::clone(self)))
     }
 
     /// A seat, waited for in the line until `until`.
@@ -100,7 +100,7 @@ impl Seats {
         who: &Principal,
         room: Room,
         until: Instant,
-    ) -> Result<Seat, Full> {
+    ) -> Result<FairSlot, Full> {
         if let Some(seat) = self.try_take(room) {
             return Ok(seat);
         }
@@ -108,7 +108,7 @@ impl Seats {
         match timeout_at(until, &mut place.called).await {
             Ok(Ok(())) => {
                 place.left = true;
-                Ok(Seat(Arc::clone(self)))
+                Ok(FairSlot(Arc::clone(self)))
             }
             Ok(Err(_)) => {
                 // Out of the line already.
@@ -266,7 +266,7 @@ impl Line {
     }
 }
 
-impl Drop for Seat {
+impl Drop for FairSlot {
     fn drop(&mut self) {
         self.0.leave();
     }
@@ -316,16 +316,16 @@ mod tests {
 
     /// A call that takes a seat or waits.
     fn call<'a>(
-        seats: &'a Arc<Seats>,
+        seats: &'a Arc<FairSemaphore>,
         who: &'a Principal,
         room: Room,
-    ) -> Pin<Box<impl Future<Output = Result<Seat, Full>> + 'a>> {
+    ) -> Pin<Box<impl Future<Output = Result<FairSlot, Full>> + 'a>> {
         Box::pin(async move { seats.take(who, room, far()).await })
     }
 
     #[tokio::test(start_paused = true)]
     async fn as_many_as_there_are_seats_go_in_and_as_many_as_the_line_holds_wait() {
-        let (seats, who) = (Arc::new(Seats::default()), who("a"));
+        let (seats, who) = (Arc::new(FairSemaphore::default()), who("a"));
         let mut held = vec![seats.try_take(ROOM).unwrap(), seats.try_take(ROOM).unwrap()];
         assert!(seats.try_take(ROOM).is_none());
         let mut line: Vec<_> = (0..4).map(|_| call(&seats, &who, ROOM)).collect();
@@ -345,7 +345,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_too_long_is_refused_and_its_place_is_free() {
-        let (seats, who) = (Arc::new(Seats::default()), who("a"));
+        let (seats, who) = (Arc::new(FairSemaphore::default()), who("a"));
         let room = Room { seats: 1, line: 1 };
         let held = seats.try_take(room).unwrap();
         let until = Instant::now() + Duration::from_secs(2);
@@ -359,7 +359,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn of_two_that_overload_it_each_gets_every_other_seat() {
-        let seats = Arc::new(Seats::default());
+        let seats = Arc::new(FairSemaphore::default());
         let (loud, quiet) = (who("loud"), who("quiet"));
         let room = Room { seats: 1, line: 8 };
         let mut held = seats.try_take(room);
@@ -395,7 +395,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_overtakes_who_waits() {
-        let (seats, who) = (Arc::new(Seats::default()), who("a"));
+        let (seats, who) = (Arc::new(FairSemaphore::default()), who("a"));
         let room = Room { seats: 1, line: 1 };
         let held = seats.try_take(room).unwrap();
         let mut waiting = call(&seats, &who, room);
@@ -409,7 +409,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_is_called_and_gone_leaves_the_seat_to_the_next() {
-        let (seats, who) = (Arc::new(Seats::default()), who("a"));
+        let (seats, who) = (Arc::new(FairSemaphore::default()), who("a"));
         let room = Room { seats: 1, line: 2 };
         let held = seats.try_take(room).unwrap();
         let mut first = call(&seats, &who, room);
@@ -424,7 +424,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_raised_limit_seats_those_who_wait() {
-        let (seats, who) = (Arc::new(Seats::default()), who("a"));
+        let (seats, who) = (Arc::new(FairSemaphore::default()), who("a"));
         let room = Room { seats: 1, line: 2 };
         let _held = seats.try_take(room).unwrap();
         let mut waiting = call(&seats, &who, room);
@@ -435,7 +435,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn no_wake_up_is_lost_between_many_threads() {
-        let seats = Arc::new(Seats::default());
+        let seats = Arc::new(FairSemaphore::default());
         let room = Room {
             seats: 3,
             line: 1_000,
