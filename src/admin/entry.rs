@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     json::{Json, Kind, Limits},
-    server::{Body, Endpoint, Peer, body::read_body, guard::Failures, spec::ServerBounds},
+    server::{Body, Endpoint, RemoteEnd, body::read_body, guard::Failures, spec::ServerBounds},
     tasks::Tasks,
 };
 
@@ -68,7 +68,7 @@ impl Entry {
     }
 
     /// What a request means, and whether it may be.
-    fn admitted(&self, head: &Parts, peer: Peer) -> Result<Admitted, Problem> {
+    fn admitted(&self, head: &Parts, peer: RemoteEnd) -> Result<Admitted, Problem> {
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         not_from_elsewhere(&head.headers, authority)?;
         let path = head.uri.path();
@@ -107,7 +107,7 @@ impl Entry {
     }
 
     /// As what somebody comes.
-    fn role(&self, headers: &HeaderMap, peer: Peer) -> Result<Role, Problem> {
+    fn role(&self, headers: &HeaderMap, peer: RemoteEnd) -> Result<Role, Problem> {
         let brought = headers.get(header::AUTHORIZATION);
         let Some(brought) = brought else {
             return Err(Problem::new(
@@ -160,7 +160,7 @@ impl Entry {
         self: &Arc<Self>,
         head: Parts,
         body: Incoming,
-        peer: Peer,
+        peer: RemoteEnd,
     ) -> Result<Response<Body>, Problem> {
         let admitted = self.admitted(&head, peer)?;
         let (operation, role) = (admitted.operation, admitted.role);
@@ -256,7 +256,11 @@ struct Admitted {
 
 /// The entry behind every path; held by the listener.
 impl Endpoint for Arc<Entry> {
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let entry = Self::clone(self);
         async move {
             let (head, body) = request.into_parts();

@@ -30,7 +30,7 @@ use crate::{
     metrics::{self, Bound},
     protocol::{codes, mirror, names::Scope},
     server::{
-        Body, Endpoint, Peer,
+        Body, Endpoint, RemoteEnd,
         body::{BodyError, empty, event_stream, full, read_body_into},
         guard::{Admission, Guard},
         spec::ServerBounds,
@@ -62,7 +62,11 @@ pub struct EndpointParts {
 }
 
 impl Endpoint for McpEndpoint {
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let (mut head, body) = request.into_parts();
         match self.0.guard.admit(&mut head, peer.client) {
             Admission::In(identity) => admitted(self.0.here(), head, body, peer, identity),
@@ -92,7 +96,7 @@ fn admitted(
     parts: LaneArc<EndpointParts>,
     head: Parts,
     body: Incoming,
-    peer: Peer,
+    peer: RemoteEnd,
     identity: Arc<Identity>,
 ) -> BoxFuture<'static, Response<Body>> {
     let inbound = Inbound {
@@ -125,7 +129,11 @@ pub struct NoEndpoint {
 }
 
 impl Endpoint for NoEndpoint {
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let text = if request.uri().path().ends_with('/') {
             "no such endpoint: there is no toolset or server of this name here; leave out the `/` at the end"
         } else {
@@ -191,7 +199,7 @@ fn post(
 }
 
 /// The proxy that told where a request came from, where one did.
-fn proxy(peer: Peer) -> Option<IpAddr> {
+fn proxy(peer: RemoteEnd) -> Option<IpAddr> {
     let proxy = peer.address.ip();
     (proxy != peer.client).then_some(proxy)
 }

@@ -34,7 +34,7 @@ use crate::{
     memory::{self, Work},
     protocol::{codes, names::Scope},
     server::{
-        Body, Endpoint, Peer,
+        Body, Endpoint, RemoteEnd,
         body::{empty, event_stream},
         guard::{Admission, Guard},
         spec::ServerBounds,
@@ -83,7 +83,11 @@ pub struct MessagesEndpoint {
 }
 
 impl Endpoint for EventsEndpoint {
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let (mut head, _) = request.into_parts();
         if head.method != Method::GET {
             return std::future::ready(wrong_method(
@@ -106,7 +110,7 @@ impl Endpoint for EventsEndpoint {
 }
 
 impl EventsEndpoint {
-    fn open(&self, head: &Parts, peer: Peer, identity: Arc<Identity>) -> Response<Body> {
+    fn open(&self, head: &Parts, peer: RemoteEnd, identity: Arc<Identity>) -> Response<Body> {
         let proved = identity.clone();
         let sender = Sender::at(Some(peer.client)).by(&proved);
         if !Accepts::read(&head.headers).stream {
@@ -163,7 +167,11 @@ fn until_settled(messages: Receiver<Bytes>, channel: Arc<Channel>) -> impl Strea
 }
 
 impl Endpoint for MessagesEndpoint {
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         if request.method() != Method::POST {
             return std::future::ready(wrong_method(
                 &self.door,
@@ -227,7 +235,7 @@ struct Line {
 
 impl Lines {
     /// Takes in a stream; `None` when there are too many: as many as there may be sessions.
-    fn open(self: &Arc<Self>, channel: Channel, peer: Peer) -> Option<Line> {
+    fn open(self: &Arc<Self>, channel: Channel, peer: RemoteEnd) -> Option<Line> {
         let party = Party::of(channel.owner.principal(), Some(peer.client));
         let seat = self.seats.take(party, channel.door.sessions.bounds())?;
         let name: Arc<str> = random_id().into();

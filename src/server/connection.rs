@@ -32,7 +32,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Certified, Peer,
+    Certified, RemoteEnd,
     framing::{Framing, HeadBounds},
     io::{Io, PREFACE, Socket},
     serve::{Serve, Site},
@@ -173,7 +173,7 @@ pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address:
     let watch = Watch::new(bounds);
     let service = Serve {
         site: Arc::clone(&protocols.site),
-        peer: Peer {
+        peer: RemoteEnd {
             address,
             client: address.ip().to_canonical(),
             encrypted,

@@ -37,7 +37,11 @@ pub use body::Body;
 /// What stands behind an exact path. The body is unread: what is refused by headers alone costs nothing.
 pub trait Endpoint: Send + Sync + 'static {
     /// Answers one request. Dropping the future means that the client went away.
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>>;
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>>;
 }
 
 /// Which endpoint stands behind which path.
@@ -57,9 +61,9 @@ pub trait Routes: Send + Sync + 'static {
 pub struct Certified(pub Arc<Certificate>);
 
 /// Who is on the other end of the connection that carried a request. Never taken from a header, but for
-/// [`Peer::client`] where it is a trusted proxy.
+/// [`RemoteEnd::client`] where it is a trusted proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
+pub struct RemoteEnd {
     /// The peer address of the socket.
     pub address: SocketAddr,
     /// Whose request it is: the same address, or the one that trusted proxies tell of.

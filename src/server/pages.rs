@@ -9,7 +9,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use super::{Body, Endpoint, Peer, body::empty};
+use super::{Body, Endpoint, RemoteEnd, body::empty};
 
 /// Methods of the endpoints.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
@@ -26,7 +26,11 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 pub struct ForPages<E>(pub E);
 
 impl<E: Endpoint> Endpoint for ForPages<E> {
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
             return self.0.serve(request, peer);
         };

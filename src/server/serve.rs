@@ -20,7 +20,7 @@ use hyper::{body::Incoming, service::Service};
 use ipnet::IpNet;
 
 use super::{
-    Body, Certified, Peer, Routes, body, forwarded,
+    Body, Certified, RemoteEnd, Routes, body, forwarded,
     gate::{self, Names, Refusal},
     spec::ServerBounds,
     watch::{Flight, Phase, Turn, Watch},
@@ -42,7 +42,7 @@ pub(super) struct Site {
 /// The service of one connection.
 pub(super) struct Serve {
     pub(super) site: Arc<Site>,
-    pub(super) peer: Peer,
+    pub(super) peer: RemoteEnd,
     pub(super) certified: Option<Certified>,
     pub(super) watch: Arc<Watch>,
 }

@@ -23,7 +23,7 @@ use tokio::{
 };
 use usher::{
     server::{
-        Body, Endpoint, Peer, Routes, Server,
+        Body, Endpoint, RemoteEnd, Routes, Server,
         body::{event_stream, full, read_body, segments},
         spec::{ListenSpec, ServerBounds},
     },
@@ -178,7 +178,11 @@ impl Drop for Note {
 }
 
 impl Endpoint for At {
-    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let site = Arc::clone(&self.0);
         let text = |text: &'static str| full(StatusCode::OK, "text/plain", text.into());
         match self.1 {
@@ -246,7 +250,7 @@ impl Endpoint for At {
     }
 }
 
-async fn echo(site: Arc<Site>, request: Request<Incoming>, peer: Peer) -> Response<Body> {
+async fn echo(site: Arc<Site>, request: Request<Incoming>, peer: RemoteEnd) -> Response<Body> {
     let (head, body) = request.into_parts();
     let body = match read_body(body, &site.bounds).await {
         Ok(body) => body,

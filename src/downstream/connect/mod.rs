@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     connect::{BadVisit, Callback, ConnectError, Connections, LIFE, REMEMBERED, Refusal},
     server::{
-        Body, Endpoint, Peer,
+        Body, Endpoint, RemoteEnd,
         body::{empty, full, read_body_until},
         spec::ServerBounds,
     },
@@ -59,7 +59,11 @@ pub enum ConnectPart {
 }
 
 impl Endpoint for ConnectPage {
-    fn serve(&self, request: Request<Incoming>, _: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        _: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let connections = self.connections.clone();
         match (self.part, request.method()) {
             (ConnectPart::Start, &Method::GET) => start(connections, request).boxed(),

@@ -10,7 +10,7 @@ use crate::{
     json::Json,
     protocol::meta,
     server::{
-        Body, Endpoint, Peer,
+        Body, Endpoint, RemoteEnd,
         body::{empty, full},
     },
 };
@@ -65,7 +65,11 @@ impl MetadataEndpoint {
 }
 
 impl Endpoint for MetadataEndpoint {
-    fn serve(&self, request: Request<Incoming>, _: Peer) -> BoxFuture<'static, Response<Body>> {
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        _: RemoteEnd,
+    ) -> BoxFuture<'static, Response<Body>> {
         let answer = if request.method() == Method::GET {
             let mut answer = full(StatusCode::OK, "application/json", self.0.clone());
             let keep = HeaderValue::from_static("max-age=300");
