@@ -162,8 +162,10 @@ impl Upstreams for Fleet {
         }
     }
 
-    fn time(&self, upstream: &UpstreamId) -> Option<Duration> {
-        self.all.get(upstream).map(|upstream| upstream.time())
+    fn call_timeout(&self, upstream: &UpstreamId) -> Option<Duration> {
+        self.all
+            .get(upstream)
+            .map(|upstream| upstream.call_timeout())
     }
 
     fn absence(&self, upstream: &UpstreamId) -> Option<UpstreamError> {
@@ -183,7 +185,7 @@ impl Upstreams for Fleet {
         of: &dyn Fn(&UpstreamId) -> bool,
     ) -> Vec<(Claim, Duration)> {
         let own = self.own.iter().filter(|upstream| of(upstream.id()));
-        own.filter_map(|upstream| Some((upstream.claim(identity)?, upstream.patience())))
+        own.filter_map(|upstream| Some((upstream.claim(identity)?, upstream.list_timeout())))
             .collect()
     }
 }

@@ -117,7 +117,7 @@ where
             );
         let visit = Visit {
             logs_in,
-            time: self.upstreams.time(&route.upstream),
+            time: self.upstreams.call_timeout(&route.upstream),
             connections: connections.clone(),
             account,
             caller: Arc::clone(&permitted.call.caller),

@@ -18,7 +18,7 @@ pub trait Upstreams: Send + Sync + 'static {
     fn call(&self, call: Call, passage: Passage) -> BoxFuture<'static, Result<Reply, Error>>;
 
     /// How long a call of this upstream may take, where less than the call itself says.
-    fn time(&self, _upstream: &UpstreamId) -> Option<Duration> {
+    fn call_timeout(&self, _upstream: &UpstreamId) -> Option<Duration> {
         None
     }
 

@@ -26,7 +26,7 @@ use super::{
     credentials::{Bearer, Credentials},
     health::Circuit,
     mishaps::Past,
-    shared::{Being, Presence, Shared},
+    shared::{ConnectionState, Presence, Shared},
     sink::Sink,
     spec::UpstreamSpec,
     supervisor::Supervisor,
@@ -154,7 +154,7 @@ impl Upstream {
             spec,
             terms,
             presence: ArcSwap::from_pointee(Presence {
-                state: Being::Connecting,
+                state: ConnectionState::Connecting,
                 since: Instant::now(),
                 error: None,
                 said: None,
@@ -188,10 +188,10 @@ impl Upstream {
     pub fn peer(&self) -> Result<Arc<dyn Peer>, UpstreamError> {
         let presence = self.shared.presence.load();
         match &presence.state {
-            Being::Ready(peer) => Ok(Arc::clone(peer)),
-            Being::Connecting => Err(UpstreamError::unconnected("not connected yet")),
-            Being::Disabled => Err(UpstreamError::unconnected("disabled by an operator")),
-            Being::Away { retry_at } => Err(UpstreamError::Unavailable {
+            ConnectionState::Ready(peer) => Ok(Arc::clone(peer)),
+            ConnectionState::Connecting => Err(UpstreamError::unconnected("not connected yet")),
+            ConnectionState::Disabled => Err(UpstreamError::unconnected("disabled by an operator")),
+            ConnectionState::Away { retry_at } => Err(UpstreamError::Unavailable {
                 cause: match presence.error.as_ref().map(|mishap| &mishap.error) {
                     Some(UpstreamError::Unavailable { cause, .. }) => cause.clone(),
                     Some(error) => error.to_string(),
@@ -212,10 +212,10 @@ impl Upstream {
             return None;
         }
         match self.shared.presence.load().state {
-            Being::Disabled => None,
-            Being::Away { .. } => self.peer().err(),
+            ConnectionState::Disabled => None,
+            ConnectionState::Away { .. } => self.peer().err(),
             // It is being reached, or its lists are being read.
-            Being::Connecting | Being::Ready(_) => {
+            ConnectionState::Connecting | ConnectionState::Ready(_) => {
                 let soon = clock::now() + SOON;
                 Some(UpstreamError::unreached("not connected yet").unsent(soon))
             }
@@ -251,12 +251,12 @@ impl Upstream {
     }
 
     /// How long a call may take.
-    pub fn time(&self) -> Duration {
+    pub fn call_timeout(&self) -> Duration {
         self.shared.spec.timeouts.call
     }
 
     /// How long a list may take.
-    pub fn patience(&self) -> Duration {
+    pub fn list_timeout(&self) -> Duration {
         self.shared.spec.timeouts.list
     }
 
@@ -293,7 +293,10 @@ impl Upstream {
 
     /// The peer, once it is known whether there is one.
     async fn reached(&self, call: &Call) -> Result<Arc<dyn Peer>, UpstreamError> {
-        let connecting = matches!(self.shared.presence.load().state, Being::Connecting);
+        let connecting = matches!(
+            self.shared.presence.load().state,
+            ConnectionState::Connecting
+        );
         if connecting {
             let until = call
                 .deadline
@@ -331,7 +334,7 @@ impl Upstream {
     }
 
     fn is_there(&self, peer: &Arc<dyn Peer>) -> bool {
-        matches!(&self.shared.presence.load().state, Being::Ready(there) if Arc::ptr_eq(there, peer))
+        matches!(&self.shared.presence.load().state, ConnectionState::Ready(there) if Arc::ptr_eq(there, peer))
     }
 
     /// Has it reached with the caller's own token, and waits for that up to the connect deadline.
@@ -374,8 +377,10 @@ impl Upstream {
     /// What the server said of itself last, while it is there.
     pub fn card(&self) -> Option<Arc<ServerCard>> {
         match &self.shared.presence.load().state {
-            Being::Ready(peer) => Some(peer.card()),
-            Being::Connecting | Being::Away { .. } | Being::Disabled => None,
+            ConnectionState::Ready(peer) => Some(peer.card()),
+            ConnectionState::Connecting
+            | ConnectionState::Away { .. }
+            | ConnectionState::Disabled => None,
         }
     }
 
@@ -383,10 +388,10 @@ impl Upstream {
     pub fn status(&self) -> Status {
         let presence = self.shared.presence.load();
         let (state, revision, retry_at) = match &presence.state {
-            Being::Connecting => (State::Connecting, None, None),
-            Being::Ready(peer) => (State::Ready, Some(peer.card().revision), None),
-            Being::Away { retry_at } => (State::Away, None, *retry_at),
-            Being::Disabled => (State::Disabled, None, None),
+            ConnectionState::Connecting => (State::Connecting, None, None),
+            ConnectionState::Ready(peer) => (State::Ready, Some(peer.card().revision), None),
+            ConnectionState::Away { retry_at } => (State::Away, None, *retry_at),
+            ConnectionState::Disabled => (State::Disabled, None, None),
         };
         Status {
             state,
@@ -413,8 +418,10 @@ impl Upstream {
         let own = presence.error.as_ref();
         let own = own.map(|mishap| (mishap, presence.said.as_deref()));
         let called = match presence.state {
-            Being::Ready(_) => self.shared.terms.mishaps.last(),
-            Being::Connecting | Being::Away { .. } | Being::Disabled => None,
+            ConnectionState::Ready(_) => self.shared.terms.mishaps.last(),
+            ConnectionState::Connecting
+            | ConnectionState::Away { .. }
+            | ConnectionState::Disabled => None,
         };
         let called = called.as_deref().map(|mishap| (mishap, None));
         let last = called.into_iter().chain(own);

@@ -6,6 +6,7 @@
 
 mod asking;
 mod bell;
+mod card_cache;
 mod connector;
 mod credentials;
 mod deadline;
@@ -23,7 +24,6 @@ mod params;
 mod patience;
 mod probe;
 mod promised;
-mod said;
 mod shared;
 mod sink;
 pub mod spec;

@@ -56,7 +56,7 @@ pub(super) struct Wish {
 
 /// Whether the upstream is there.
 pub(super) struct Presence {
-    pub(super) state: Being,
+    pub(super) state: ConnectionState,
     pub(super) since: Instant,
     /// What went wrong last, if anything did.
     pub(super) error: Option<Mishap>,
@@ -70,7 +70,7 @@ impl Presence {
         matches!(
             (&self.state, self.error.as_ref().map(|mishap| &mishap.error)),
             (
-                Being::Away { .. },
+                ConnectionState::Away { .. },
                 Some(UpstreamError::Credential(CredentialError::Nobody(_)))
             )
         )
@@ -78,7 +78,7 @@ impl Presence {
 }
 
 /// See [`Presence`].
-pub(super) enum Being {
+pub(super) enum ConnectionState {
     /// The first attempt is under way, or the first one after it was disabled.
     Connecting,
     Ready(Arc<dyn Peer>),
@@ -109,13 +109,13 @@ impl Shared {
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        matches!(self.presence.load().state, Being::Ready(_))
+        matches!(self.presence.load().state, ConnectionState::Ready(_))
     }
 
     /// Whether it answered to nobody without a token, so that somebody who has one may open it.
     pub(super) fn is_closed(&self) -> bool {
         let presence = self.presence.load();
-        matches!(presence.state, Being::Away { .. })
+        matches!(presence.state, ConnectionState::Away { .. })
             && matches!(
                 presence.error.as_ref().map(|mishap| &mishap.error),
                 Some(UpstreamError::Auth(_) | UpstreamError::Credential(_))
@@ -124,46 +124,48 @@ impl Shared {
 
     /// The peer, when there is one.
     pub(super) async fn came(&self) -> Arc<dyn Peer> {
-        self.until(|being| match being {
-            Being::Ready(peer) => Some(Arc::clone(peer)),
-            Being::Connecting | Being::Away { .. } | Being::Disabled => None,
+        self.until(|state| match state {
+            ConnectionState::Ready(peer) => Some(Arc::clone(peer)),
+            ConnectionState::Connecting
+            | ConnectionState::Away { .. }
+            | ConnectionState::Disabled => None,
         })
         .await
     }
 
     /// The peer, when there is one; `None` when an operator does not want it used.
     pub(super) async fn found(&self) -> Option<Arc<dyn Peer>> {
-        self.until(|being| match being {
-            Being::Ready(peer) => Some(Some(Arc::clone(peer))),
-            Being::Disabled => Some(None),
-            Being::Connecting | Being::Away { .. } => None,
+        self.until(|state| match state {
+            ConnectionState::Ready(peer) => Some(Some(Arc::clone(peer))),
+            ConnectionState::Disabled => Some(None),
+            ConnectionState::Connecting | ConnectionState::Away { .. } => None,
         })
         .await
     }
 
     /// Resolves when this peer is not the one to use any more.
     pub(super) async fn left(&self, peer: &Arc<dyn Peer>) {
-        let stays = |being: &Being| matches!(being, Being::Ready(now) if Arc::ptr_eq(now, peer));
-        self.until(|being| (!stays(being)).then_some(())).await;
+        let stays = |state: &ConnectionState| matches!(state, ConnectionState::Ready(now) if Arc::ptr_eq(now, peer));
+        self.until(|state| (!stays(state)).then_some(())).await;
     }
 
     /// Resolves when no operator minds its being used.
     pub(super) async fn allowed(&self) {
-        self.until(|being| (!matches!(being, Being::Disabled)).then_some(()))
+        self.until(|state| (!matches!(state, ConnectionState::Disabled)).then_some(()))
             .await;
     }
 
     /// Resolves when it is disabled if an operator wants it so, and not if none does.
     pub(super) async fn heeded(&self) {
-        self.until(|being| {
-            let disabled = matches!(being, Being::Disabled);
+        self.until(|state| {
+            let disabled = matches!(state, ConnectionState::Disabled);
             (disabled == self.wishes.borrow().off).then_some(())
         })
         .await;
     }
 
     /// What `seen` sees in whether it is there, once it sees something.
-    async fn until<T>(&self, seen: impl Fn(&Being) -> Option<T>) -> T {
+    async fn until<T>(&self, seen: impl Fn(&ConnectionState) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             if let Some(seen) = seen(&self.presence.load().state) {

@@ -390,12 +390,12 @@ impl Legacy {
         call: &Call,
         deadline: Instant,
     ) -> Result<Reply, UpstreamError> {
-        if !self.lot.holds(number, call) {
+        if !self.parked_calls.holds(number, call) {
             return Err(UpstreamError::OutcomeUnknown);
         }
         // Whoever comes when time is up comes to let go of it.
         if call.deadline <= clock::now() {
-            if let Some(open) = self.lot.take(number, call).await {
+            if let Some(open) = self.parked_calls.take(number, call).await {
                 open.expire().await;
             }
             return Err(UpstreamError::Timeout(Deadline::Call));
@@ -407,7 +407,7 @@ impl Legacy {
             .enter(&call.caller.principal, call.deadline)
             .await?;
         let open = self
-            .lot
+            .parked_calls
             .take(number, call)
             .await
             .ok_or(UpstreamError::OutcomeUnknown)?;
@@ -432,7 +432,7 @@ impl Legacy {
             hearing,
             session: Arc::clone(session),
             slot: Arc::clone(going.slot),
-            lot: Arc::clone(&self.lot),
+            parked_calls: Arc::clone(&self.parked_calls),
             deadline: going.deadline,
             op: going.known_as.clone(),
             unwanted: going.unwanted.take(),

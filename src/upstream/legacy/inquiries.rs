@@ -11,7 +11,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::park::{Lot, MAX_PARKED};
+use super::park::{MAX_PARKED, ParkedCalls};
 use crate::{
     call::{Call, Hold},
     json::Json,
@@ -89,10 +89,15 @@ impl Inquiries {
 
     /// What is known of what a task asks, for `call`, which could go on with the call that waits for the answers; the turn to
     /// find out, if nobody has it.
-    pub(super) fn seek(self: &Arc<Self>, task: &Task, call: &Call, lot: &Lot) -> Known {
+    pub(super) fn seek(
+        self: &Arc<Self>,
+        task: &Task,
+        call: &Call,
+        parked_calls: &ParkedCalls,
+    ) -> Known {
         let mut kept = self.kept();
         match kept.get(task) {
-            Some(Place::Asked(asked)) if lot.holds(asked.number, call) => {
+            Some(Place::Asked(asked)) if parked_calls.holds(asked.number, call) => {
                 return Known::Asked(asked.requests.clone());
             }
             Some(Place::Sought(sought)) => return Known::Sought(sought.clone()),
@@ -100,7 +105,7 @@ impl Inquiries {
         }
         if kept.len() >= MAX_PARKED {
             kept.retain(|_, place| match place {
-                Place::Asked(asked) => lot.waits(asked.number),
+                Place::Asked(asked) => parked_calls.waits(asked.number),
                 Place::Sought(_) => true,
             });
         }

@@ -38,10 +38,10 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     Deadline, Peer, UpstreamError,
     bell::Bell,
+    card_cache::{CachedCard, CardCache},
     holdings::Holder,
     line::Wire,
     modern::offers,
-    said::{Said, Saying},
     spec::Isolation,
     terms::Terms,
 };
@@ -53,7 +53,7 @@ use crate::{
 };
 
 use inquiries::Inquiries;
-use park::Lot;
+use park::ParkedCalls;
 use pool::{Opening, Pool, Slot};
 use tasks::Plan;
 
@@ -68,7 +68,7 @@ pub(super) struct Legacy {
     keyed: Arc<Pool>,
     opening: Arc<Opening>,
     /// Calls whose callers are being asked.
-    lot: Arc<Lot>,
+    parked_calls: Arc<ParkedCalls>,
     /// What tasks of the extension's callers ask.
     inquiries: Arc<Inquiries>,
     /// Owns sessions that all callers share.
@@ -94,14 +94,14 @@ impl Legacy {
             proposal,
             terms: Arc::clone(terms),
             wire: Arc::clone(&wire),
-            said: Said::new(first.card.clone()),
+            card_cache: CardCache::new(first.card.clone()),
         });
         Self {
             isolation,
             service: Slot::with(first),
             keyed: Pool::new(Arc::clone(&opening)),
             opening,
-            lot: Arc::default(),
+            parked_calls: Arc::default(),
             inquiries: Arc::default(),
             everybody: "".into(),
             terms: Arc::clone(terms),
@@ -128,7 +128,7 @@ impl Legacy {
 
 impl Peer for Legacy {
     fn card(&self) -> Arc<ServerCard> {
-        self.opening.said.card()
+        self.opening.card_cache.card()
     }
 
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
@@ -167,8 +167,8 @@ impl Peer for Legacy {
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
-        let has_tasks = |saying: &Saying| saying.offers.tasks.is_some();
-        let plan = Plan::of(&call, &route, self.opening.said.read(has_tasks));
+        let has_tasks = |cached: &CachedCard| cached.offers.tasks.is_some();
+        let plan = Plan::of(&call, &route, self.opening.card_cache.read(has_tasks));
         if plan == Plan::None {
             // An async block, because an async fn would store its arguments twice in its future.
             Box::pin(async move { self.once(&call, &route, plan).await })
@@ -200,7 +200,7 @@ impl Peer for Legacy {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.lot.close();
+            self.parked_calls.close();
             let service = self.service.retire(false);
             tokio::join!(service, self.keyed.close());
             self.wire.transport.close().await;

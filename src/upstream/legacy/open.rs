@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     attribution::SessionSlot,
     ear::Hearing,
-    park::{self, Lot},
+    park::{self, ParkedCalls},
     pool::Slot,
     session::Session,
     tasks::Unwanted,
@@ -59,7 +59,7 @@ pub(super) struct OpenCall {
     hearing: Option<Hearing>,
     session: Arc<Session>,
     slot: Arc<Slot>,
-    lot: Arc<Lot>,
+    parked_calls: Arc<ParkedCalls>,
     op: Op,
     caller: Arc<Caller>,
     /// Cancels the task whose result it is to bring, should it not come to an end.
@@ -91,7 +91,7 @@ pub(super) struct Beginning {
     pub(super) hearing: Option<Hearing>,
     pub(super) session: Arc<Session>,
     pub(super) slot: Arc<Slot>,
-    pub(super) lot: Arc<Lot>,
+    pub(super) parked_calls: Arc<ParkedCalls>,
     pub(super) deadline: Instant,
     /// What its caller wants; the request may be about something that led to.
     pub(super) op: Op,
@@ -135,7 +135,7 @@ impl OpenCall {
             hearing: begun.hearing,
             session: begun.session,
             slot: begun.slot,
-            lot: begun.lot,
+            parked_calls: begun.parked_calls,
             op: begun.op,
             unwanted: begun.unwanted,
             caller: Arc::clone(&call.caller),
@@ -184,8 +184,8 @@ impl OpenCall {
     }
 
     /// Where it waits while its caller is asked.
-    pub(super) const fn lot(&self) -> &Arc<Lot> {
-        &self.lot
+    pub(super) const fn parked_calls(&self) -> &Arc<ParkedCalls> {
+        &self.parked_calls
     }
 
     /// The slot of its session.
@@ -574,7 +574,7 @@ impl OpenCall {
         drop(self.exchange.release());
         self.exchange.rest();
         self.ask_at = None;
-        match Lot::park(self) {
+        match ParkedCalls::park(self) {
             Ok((number, hold)) => Ok(Outcome::InputRequired(InputRequired {
                 requests,
                 state: State::Parked(number),

@@ -32,7 +32,7 @@ const MAX_OF_ONE: usize = MAX_PARKED / 4;
 
 /// The waiting calls of one upstream.
 #[derive(Default)]
-pub(super) struct Lot {
+pub(super) struct ParkedCalls {
     /// A lock, because entries come and go while nothing is awaited.
     waiting: Mutex<HashMap<u64, Ticket>>,
     /// Cancelled when nobody can come for any of them any more.
@@ -45,16 +45,16 @@ struct Ticket {
     take: oneshot::Sender<oneshot::Sender<Box<OpenCall>>>,
 }
 
-impl Lot {
+impl ParkedCalls {
     /// Parks a call; the number stands for it, for as long as it is held.
     ///
     /// # Errors
     /// The call itself, when there is no room for it.
     pub(super) fn park(mut call: Box<OpenCall>) -> Result<(u64, Hold), Box<OpenCall>> {
-        let lot = Arc::clone(call.lot());
+        let parked_calls = Arc::clone(call.parked_calls());
         let (take, taken) = oneshot::channel();
         let number = {
-            let mut waiting = lot.waiting();
+            let mut waiting = parked_calls.waiting();
             let (caller, op) = call.about();
             let of_theirs = |ticket: &&Ticket| ticket.principal == caller.principal;
             if waiting.len() >= MAX_PARKED
@@ -151,7 +151,7 @@ async fn wait(
     let until = Instant::now() + Duration::from_secs(life);
     let mut asking = Some(asking);
     let gone = call.session().gone.clone();
-    let closed = call.lot().closed.clone();
+    let closed = call.parked_calls().closed.clone();
     let owner = call.about().0.affinity.ended.clone();
     let taker = loop {
         let owner_ended = async {
@@ -176,10 +176,10 @@ async fn wait(
             heard = call.hear(), if !over => call.take_in(heard).await,
         }
     };
-    let lot = Arc::clone(call.lot());
+    let parked_calls = Arc::clone(call.parked_calls());
     let taker = match taker {
         Some(taker) => Some(taker),
-        None if lot.waiting().remove(&number).is_some() => None,
+        None if parked_calls.waiting().remove(&number).is_some() => None,
         // Somebody came for it at the last moment.
         None => taken.await.ok(),
     };

@@ -29,8 +29,8 @@ use crate::{
     events::Lists,
     tasks::{Tasks, clock},
     upstream::{
-        Deadline, UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
-        said::Said, spec::HttpTransport, terms::Terms,
+        Deadline, UpstreamError, asking::Offer, card_cache::CardCache, connector::Connector,
+        health::Backoff, line::Wire, spec::HttpTransport, terms::Terms,
     },
 };
 
@@ -69,7 +69,7 @@ pub(super) struct Opening {
     /// longer spoken.
     pub(super) wire: Arc<Wire>,
     /// What the server said of itself when the gateway's own session was opened last.
-    pub(super) said: Said,
+    pub(super) card_cache: CardCache,
 }
 
 impl Opening {
@@ -264,7 +264,7 @@ impl Slot {
                 }
                 attempts.opened = Some(Instant::now());
                 attempts.failed = None;
-                let differs = self.service && opening.said.learn(session.card.clone());
+                let differs = self.service && opening.card_cache.learn(session.card.clone());
                 self.live.store(Some(Arc::clone(&session)));
                 if self.retired.is_cancelled() {
                     self.live.store(None);

@@ -10,7 +10,7 @@ async fn believed(peer: &Modern) -> Option<Arc<str>> {
     let who = Identity::anonymous();
     let lists = &peer.line.terms.lists;
     peer.offer_to(&who, lists).await.unwrap();
-    peer.said.card().instructions.clone()
+    peer.card_cache.card().instructions.clone()
 }
 
 #[tokio::test(start_paused = true)]

@@ -175,7 +175,7 @@ async fn a_list_that_cannot_be_read_is_not_asked_for_by_each_call_that_was_refus
 async fn there_is_room_for_what_is_read_anew_whatever_else_is_held() {
     let transport = Scripted::new(refusing_whoever_lacks_a_header(result(ASKING)));
     let (_, other) = over_http(|_| Play::Hang);
-    let card = other.said.card();
+    let card = other.card_cache.card();
     let bounds = CatalogBounds {
         total_bytes: ASKING.len(),
         ..CatalogBounds::default()
@@ -223,7 +223,7 @@ async fn what_nobody_approved_says_of_no_argument_that_it_goes_into_a_header() {
 /// SECURITY STATE-5
 #[tokio::test(start_paused = true)]
 async fn what_was_read_for_one_principal_is_no_others() {
-    let anew = Anew::default();
+    let header_cache = HeaderCache::default();
     let read = AtomicUsize::new(0);
     let somebody = |name: &str| {
         let identity = Identity::named(IdentityKind::User, name);
@@ -247,7 +247,7 @@ async fn what_was_read_for_one_principal_is_no_others() {
                 ..Listing::default()
             })
         };
-        let asked = anew.headers(whose, "t", reading).await;
+        let asked = header_cache.headers(whose, "t", reading).await;
         assert_eq!(asked.as_deref(), Some(&[][..]));
         assert_eq!(read.load(Ordering::Relaxed), readings);
     }

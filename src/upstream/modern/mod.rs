@@ -4,7 +4,7 @@
 //! Tasks are declared for callers who know them, and only to a server that has them. What the server says of itself is asked for
 //! again when that has grown old, and no call ends by what it answers. Deliberately absent: sessions.
 
-mod anew;
+mod header_cache;
 mod listen;
 
 use std::{
@@ -19,11 +19,12 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::anew::Anew;
+use self::header_cache::HeaderCache;
 use super::{
     Peer, UpstreamError,
     asking::Offer,
     bell::Bell,
+    card_cache::CardCache,
     credentials::Credentials,
     exchange::{self, AskOutcome, Exchange, Opened, Wants},
     health::jittered,
@@ -32,7 +33,6 @@ use super::{
     lists,
     params::{self, Wish},
     promised::Promised,
-    said::Said,
     terms::{CallSlot, Terms},
     transport::Head,
 };
@@ -50,7 +50,7 @@ const CARD_AT_MOST: Duration = Duration::from_secs(12 * 3600);
 
 /// A peer of the stateless era.
 pub(super) struct Modern {
-    said: Said,
+    card_cache: CardCache,
     /// Whether it is asked again what it says of itself, for everybody.
     keeps_card: AtomicBool,
     revision: Revision,
@@ -59,7 +59,7 @@ pub(super) struct Modern {
     /// The line's headers with places for those that mirror a named thing, so that nothing grows for each call.
     named: HeaderMap,
     /// What its tools ask to have in headers, for calls that were refused for theirs.
-    anew: Anew,
+    header_cache: HeaderCache,
 }
 
 /// What came of carrying a call.
@@ -185,12 +185,12 @@ impl Modern {
         }
         Self {
             revision: card.revision,
-            said: Said::new(card),
+            card_cache: CardCache::new(card),
             keeps_card: AtomicBool::new(false),
             line,
             own,
             named,
-            anew: Anew::default(),
+            header_cache: HeaderCache::default(),
         }
     }
 
@@ -216,9 +216,9 @@ impl Modern {
         let log = call.caller.log_level.filter(|_| line.wire.streamable);
         let declared = &call.caller.capabilities;
         let features = call.caller.revision.features();
-        let (extensions, has_tasks) = self.said.read(|saying| {
-            let forwarded = extensions::forwarded(declared, features, &saying.offers);
-            (forwarded, saying.offers.tasks.is_some())
+        let (extensions, has_tasks) = self.card_cache.read(|cached| {
+            let forwarded = extensions::forwarded(declared, features, &cached.offers);
+            (forwarded, cached.offers.tasks.is_some())
         });
         let task = has_tasks
             && matches!(call.op, Op::CallTool(_) | Op::Task(..))
@@ -286,7 +286,7 @@ impl Modern {
 
     /// Carries a call that was `refused` for its headers once more, with those that its tool asks for now, if they are others
     /// and what it asks for need not be approved. What is refused so was not carried out (PROTOCOL B3, D6).
-    async fn carry_anew(
+    async fn retry_with_fresh_headers(
         &self,
         call: &Call,
         route: &Route,
@@ -304,10 +304,10 @@ impl Modern {
         let asked = {
             // There is room for one such list whatever else is held. It is let go of when the headers are known.
             let holder = Holdings::new(line.terms.bounds.total_bytes).holder();
-            let card = self.said.card();
+            let card = self.card_cache.card();
             let reading = self.listing(&line, &card, ListKind::Tools, &holder);
             let whose = self.whose(&call.identity);
-            let asked = self.anew.headers(whose, &route.local, reading);
+            let asked = self.header_cache.headers(whose, &route.local, reading);
             timeout_at(call.deadline, asked).await
         };
         let Ok(Some(asked)) = asked else {
@@ -384,9 +384,9 @@ impl Modern {
         let line = self.line_of(who);
         let card = self.discovered(&line).await?;
         // Where it answers nobody without a token nobody else asks, and calls would go by what it said when it was reached.
-        let is_old = || self.said.age() >= self.good_for(self.said.card().ttl_millis);
+        let is_old = || self.card_cache.age() >= self.good_for(self.card_cache.card().ttl_millis);
         if !self.keeps_card.load(Ordering::Relaxed) && is_old() {
-            self.said.learn(card.clone());
+            self.card_cache.learn(card.clone());
         }
         let mut contribution = Contribution::default();
         for kind in ListKind::EVERY {
@@ -426,13 +426,13 @@ impl Modern {
     async fn keep_card(&self) {
         let terms = &self.line.terms;
         self.keeps_card.store(true, Ordering::Relaxed);
-        let mut wait = self.good_for(self.said.card().ttl_millis);
+        let mut wait = self.good_for(self.card_cache.card().ttl_millis);
         loop {
             sleep(jittered(wait)).await;
             wait = match self.discovered(&self.line).await {
                 Ok(card) => {
                     let next = self.good_for(card.ttl_millis);
-                    if self.said.learn(card) {
+                    if self.card_cache.learn(card) {
                         tracing::info!(upstream = %terms.id, "it says something else of itself now");
                         terms.bell.missed(Lists::ALL);
                     }
@@ -455,10 +455,10 @@ impl Modern {
     /// Listens for as long as it is polled, and anew where the server comes to promise other things.
     async fn listen(&self, line: &Arc<Line>, bell: &Bell, desk: &Arc<Desk>) {
         loop {
-            let card = self.said.card();
+            let card = self.card_cache.card();
             tokio::select! {
                 biased;
-                () = self.said.promises_other_than(Promised::of(&card)) => desk.lost(),
+                () = self.card_cache.promises_other_than(Promised::of(&card)) => desk.lost(),
                 () = listen::watch(line, &card, bell, desk) => {}
             }
         }
@@ -540,13 +540,13 @@ fn no_header(what: &str) -> UpstreamError {
 
 impl Peer for Modern {
     fn card(&self) -> Arc<ServerCard> {
-        self.said.card()
+        self.card_cache.card()
     }
 
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
         Box::pin(async move {
             let holder = &self.line.terms.lists;
-            let card = self.said.card();
+            let card = self.card_cache.card();
             self.listing(&self.line, &card, kind, holder).await
         })
     }
@@ -574,7 +574,7 @@ impl Peer for Modern {
             match self.carry(&call, &route, None).await? {
                 Carried::Replied(reply) => Ok(reply),
                 Carried::Mismatched(refused, permit) => {
-                    Box::pin(self.carry_anew(&call, &route, refused, permit)).await
+                    Box::pin(self.retry_with_fresh_headers(&call, &route, refused, permit)).await
                 }
             }
         })

@@ -39,7 +39,7 @@ use super::{
     health::{Backoff, FIRST, Pause},
     mishaps::Mishap,
     probe::Probe,
-    shared::{Being, Presence, Shared},
+    shared::{ConnectionState, Presence, Shared},
     sink::Sink,
 };
 use crate::metrics::{Bound, reached};
@@ -88,7 +88,7 @@ impl Supervisor {
             () = stop.cancelled() => {}
             () = self.survive() => {}
         }
-        self.be(Being::Away { retry_at: None }, None);
+        self.be(ConnectionState::Away { retry_at: None }, None);
         self.shared.settled.cancel();
         if let Some(peer) = self.current.take() {
             drop(timeout(ENDING, peer.close()).await);
@@ -127,7 +127,7 @@ impl Supervisor {
         if wishes.borrow_and_update().off {
             self.be_disabled();
         } else {
-            self.be(Being::Away { retry_at }, Some(error));
+            self.be(ConnectionState::Away { retry_at }, Some(error));
         }
         self.shared.settled.cancel();
         self.shared.terms.desk.away();
@@ -143,7 +143,7 @@ impl Supervisor {
                 if wishes.borrow_and_update().off {
                     self.be_disabled();
                 } else {
-                    self.be(Being::Connecting, None);
+                    self.be(ConnectionState::Connecting, None);
                 }
                 self.backoff = self.shared.terms.backoff();
             }
@@ -162,7 +162,7 @@ impl Supervisor {
                 while wishes.borrow_and_update().off {
                     drop(wishes.changed().await);
                 }
-                self.be(Being::Connecting, None);
+                self.be(ConnectionState::Connecting, None);
             }
             tokio::select! {
                 biased;
@@ -210,7 +210,7 @@ impl Supervisor {
                 dismiss(&self.shared, before);
             }
             self.shared.circuit.reset();
-            self.be(Being::Ready(Arc::clone(&peer)), None);
+            self.be(ConnectionState::Ready(Arc::clone(&peer)), None);
             tracing::info!(upstream = %self.shared.spec.id, revision = %peer.card().revision, "upstream is there");
             self.shared.terms.desk.begin();
             let end = self.serve(&peer).await;
@@ -328,7 +328,7 @@ impl Supervisor {
     /// The upstream is away: calls fail from now on, and what is listed is marked.
     fn gone(&mut self, error: Mishap, retry_at: Instant) {
         let retry_at = Some(retry_at);
-        self.be(Being::Away { retry_at }, Some(error));
+        self.be(ConnectionState::Away { retry_at }, Some(error));
         self.shared.terms.desk.away();
         if let Some(peer) = self.current.take() {
             dismiss(&self.shared, peer);
@@ -338,14 +338,14 @@ impl Supervisor {
 
     fn be_disabled(&self) {
         let wanted = Mishap::wanted("disabled by an operator");
-        self.be(Being::Disabled, Some(wanted));
+        self.be(ConnectionState::Disabled, Some(wanted));
     }
 
-    fn be(&self, state: Being, error: Option<Mishap>) {
+    fn be(&self, state: ConnectionState, error: Option<Mishap>) {
         let before = self.shared.presence.load();
         let same = matches!(
             (&before.state, &state),
-            (Being::Away { .. }, Being::Away { .. })
+            (ConnectionState::Away { .. }, ConnectionState::Away { .. })
         );
         let since = if same { before.since } else { Instant::now() };
         let (error, said) = match error {

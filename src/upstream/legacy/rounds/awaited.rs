@@ -12,7 +12,7 @@ fn comes_to_have_tasks(peer: &Legacy) {
         capabilities: Json::literal(r#"{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#),
         ..ServerCard::clone(&peer.card())
     };
-    assert!(peer.opening.said.learn(card));
+    assert!(peer.opening.card_cache.learn(card));
 }
 
 /// A server whose tool is a task that waits for its caller, and whose results are played by hand.
@@ -72,7 +72,7 @@ async fn a_task_whose_caller_does_not_come_back_is_cancelled_with_the_call() {
     transport.until_count("tasks/cancel", 1).await;
     assert!(began.elapsed() < PATIENCE + Duration::from_secs(5));
     is_cancelled(&transport).await;
-    assert_eq!(peer.lot.len(), 0);
+    assert_eq!(peer.parked_calls.len(), 0);
 }
 
 /// A server whose tool is a task at work, and which answers looks at it so, one after the other and the last one ever after.

@@ -18,7 +18,7 @@ async fn nobody_comes_back_and_after_ten_minutes_the_server_is_told_and_the_call
             .contains(r#""includeContext":"none""#)
     );
     tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
-    assert_eq!(peer.lot.len(), 1);
+    assert_eq!(peer.parked_calls.len(), 1);
     assert!(answers(&transport).is_empty());
     transport.until_count("notifications/cancelled", 1).await;
     let told = answers(&transport);
@@ -34,7 +34,7 @@ async fn nobody_comes_back_and_after_ten_minutes_the_server_is_told_and_the_call
             .params
             .contains(&format!(r#""requestId":{number}"#))
     );
-    assert_eq!(peer.lot.len(), 0);
+    assert_eq!(peer.parked_calls.len(), 0);
     let late = again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#);
     let reply = peer.call(late, a_route("t")).await;
     assert!(matches!(reply, Err(UpstreamError::OutcomeUnknown)));
@@ -51,9 +51,9 @@ async fn a_person_is_waited_for_as_long_as_the_configuration_says() {
         let call = able("k");
         asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
         tokio::time::sleep(Duration::from_secs(life - 1)).await;
-        assert_eq!(peer.lot.len(), 1, "{life}");
+        assert_eq!(peer.parked_calls.len(), 1, "{life}");
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(peer.lot.len(), 0, "{life}");
+        assert_eq!(peer.parked_calls.len(), 0, "{life}");
         assert!(answers(&transport)[0].contains(r#""action":"cancel""#));
     }
 }
@@ -81,7 +81,7 @@ async fn the_end_of_its_callers_session_cancels_a_parked_call_and_no_other() {
         cancelled[0].header("mcp-session-id"),
         calls[0].header("mcp-session-id")
     );
-    assert_eq!(peer.lot.len(), 1);
+    assert_eq!(peer.parked_calls.len(), 1);
     let sent = transport.sent();
     let told = sent
         .iter()
@@ -146,7 +146,7 @@ async fn a_process_that_dies_while_its_caller_is_asked_leaves_an_unknown_outcome
     let (pipe, first) = asked_on_own_pipe(&processes, &peer, call.clone()).await;
     let asked = asked(first);
     pipe.die();
-    while peer.lot.len() > 0 {
+    while peer.parked_calls.len() > 0 {
         tokio::task::yield_now().await;
     }
     let reply = peer.call(
@@ -217,7 +217,7 @@ async fn whoever_comes_when_time_is_up_lets_go_of_the_call_even_where_all_shares
             .contains(&format!(r#""requestId":{number},"#))
     );
     assert!(answers(&transport)[0].contains(r#""action":"cancel""#));
-    assert_eq!(peer.lot.len(), 0);
+    assert_eq!(peer.parked_calls.len(), 0);
 }
 
 /// The server is told all the same, and has time to heed it.
@@ -262,7 +262,7 @@ async fn a_question_that_its_caller_is_not_told_lets_go_of_its_call_at_once() {
     let copy = question.clone();
     drop(question);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(peer.lot.len(), 1);
+    assert_eq!(peer.parked_calls.len(), 1);
     let before = Instant::now();
     drop(copy);
     pipe.until_count("notifications/cancelled", 1).await;
@@ -273,7 +273,7 @@ async fn a_question_that_its_caller_is_not_told_lets_go_of_its_call_at_once() {
         told.contains(r#""id":7,"result":{"action":"cancel"}"#),
         "{told}"
     );
-    assert_eq!(peer.lot.len(), 0);
+    assert_eq!(peer.parked_calls.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -297,7 +297,7 @@ async fn going_on_where_nobody_else_can_lets_go_of_the_call_when_it_fails() {
     let before = Instant::now();
     transport.until_count("notifications/cancelled", 1).await;
     assert!(before.elapsed() < Duration::from_secs(5));
-    assert_eq!(peer.lot.len(), 0);
+    assert_eq!(peer.parked_calls.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -354,7 +354,7 @@ async fn one_principal_cannot_take_all_the_room_for_calls_that_wait() {
     let refused = begun(&transport, &peer, of("ana"), 256, &[ELICIT]).await;
     assert!(matches!(refused, Err(UpstreamError::OutcomeUnknown)));
     asked(begun(&transport, &peer, of("ben"), 257, &[ELICIT]).await);
-    assert_eq!(peer.lot.len(), 257);
+    assert_eq!(peer.parked_calls.len(), 257);
     // What only reads may be asked for again.
     let read = Call {
         op: Op::ReadResource("u+a:b".into()),

@@ -34,7 +34,7 @@ async fn a_question_on_a_calls_own_stream_is_its_outcome_and_the_answer_goes_bac
     );
     assert_eq!(transport.sent_of("tools/call").len(), 1, "sent once");
     assert_eq!(transport.sent_of("notifications/cancelled").len(), 0);
-    assert_eq!(peer.lot.len(), 0);
+    assert_eq!(peer.parked_calls.len(), 0);
     let opened = transport.sent_of("initialize");
     assert!(opened[0].params.contains(r#""capabilities":{},"#));
     assert!(
@@ -53,7 +53,7 @@ async fn two_parked_calls_go_on_in_any_order_and_never_with_each_others_answers(
     let first = asked(begun(&transport, &peer, a.clone(), 0, &[ROOTS]).await);
     let second = asked(begun(&transport, &peer, b.clone(), 1, &[ELICIT]).await);
     assert_ne!(first.state, second.state);
-    assert_eq!(peer.lot.len(), 2);
+    assert_eq!(peer.parked_calls.len(), 2);
     for (call, asked, nth, answer, want) in [
         (
             b,
@@ -105,7 +105,7 @@ async fn a_parked_call_goes_on_once_for_its_own_principal_and_request_only() {
     for foreign in [other_tool, guessed] {
         assert!(unknown(peer.call(foreign, a_route("t")).await));
     }
-    assert_eq!(peer.lot.len(), 1, "nothing was taken");
+    assert_eq!(peer.parked_calls.len(), 1, "nothing was taken");
     transport.tell(0, &last("{}"));
     assert_eq!(text(peer.call(fine.clone(), a_route("t")).await), "{}");
     assert!(unknown(peer.call(fine, a_route("t")).await));
@@ -234,11 +234,11 @@ async fn a_kept_outcome_outlives_its_session_and_not_its_peer() {
             .await;
         assert!(peer.call(able("k"), a_route("t")).await.is_err());
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(peer.lot.len(), 1);
+        assert_eq!(peer.parked_calls.len(), 1);
         if closes {
             peer.close().await;
             tokio::time::sleep(Duration::from_secs(1)).await;
-            assert_eq!(peer.lot.len(), 0);
+            assert_eq!(peer.parked_calls.len(), 0);
         } else {
             let answer = again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#);
             let reply = peer.call(answer, a_route("t")).await;

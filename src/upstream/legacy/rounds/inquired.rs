@@ -291,7 +291,7 @@ async fn nobody_answers_for_a_person_whose_task_goes_on() {
         };
         let (state, ()) = tokio::join!(peer.call(call.clone(), a_route("local")), speaking);
         assert_eq!(keys(&json(&text(state))).len(), 1);
-        assert_eq!(peer.lot.len(), 1);
+        assert_eq!(peer.parked_calls.len(), 1);
         match way {
             "stopping" => peer.close().await,
             "leaving" => call.caller.affinity.ended.as_ref().unwrap().cancel(),
@@ -301,7 +301,7 @@ async fn nobody_answers_for_a_person_whose_task_goes_on() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(answers(&transport), Vec::<String>::new(), "{way}");
         assert_eq!(transport.sent_of("tasks/cancel").len(), 0);
-        assert_eq!(peer.lot.len(), usize::from(way == "losing"));
+        assert_eq!(peer.parked_calls.len(), usize::from(way == "losing"));
         if way == "waiting" {
             looked_at(&transport, &peer, 1).await;
         }

@@ -51,7 +51,7 @@ impl Legacy {
         let mut result = about(call, TaskOp::Result);
         result.deadline = call.deadline.min(Instant::now() + ASKING);
         let task = inquirer(call, route);
-        let turn = match self.inquiries.seek(&task, &result, &self.lot) {
+        let turn = match self.inquiries.seek(&task, &result, &self.parked_calls) {
             Known::Asked(requests) => return Ok(asks(&requests)),
             Known::Full => return Err(UpstreamError::Overloaded),
             Known::Nothing(turn) => turn,
@@ -63,7 +63,7 @@ impl Legacy {
                 };
                 // Whether that took too long shows in what is known.
                 drop(timeout_at(until, sought.over.cancelled()).await);
-                let held = |number| self.lot.holds(number, &result);
+                let held = |number| self.parked_calls.holds(number, &result);
                 return Ok(match self.inquiries.pending(&task, held) {
                     Some((_, requests)) => asks(&requests),
                     // What it asked has just been answered.
@@ -100,7 +100,7 @@ impl Legacy {
     ) -> Result<Outcome, UpstreamError> {
         let result = about(call, TaskOp::Result);
         let task = inquirer(call, route);
-        let held = |number| self.lot.holds(number, &result);
+        let held = |number| self.parked_calls.holds(number, &result);
         let brought = call.params.root().member("inputResponses");
         let answered = match self.inquiries.pending(&task, held).zip(brought) {
             Some(((number, requests), brought)) => {
@@ -124,7 +124,7 @@ impl Legacy {
             drop(permit);
             return self.acknowledged(call, route).await;
         };
-        let Some(open) = self.lot.take(number, &result).await else {
+        let Some(open) = self.parked_calls.take(number, &result).await else {
             drop((permit, turn));
             return self.acknowledged(call, route).await;
         };
@@ -136,7 +136,8 @@ impl Legacy {
             }),
             ..result
         };
-        let (inquiries, lot) = (Arc::clone(&self.inquiries), Arc::clone(&self.lot));
+        let (inquiries, parked_calls) =
+            (Arc::clone(&self.inquiries), Arc::clone(&self.parked_calls));
         // The answer is owed at once, and the task may take as long as it likes.
         self.terms.tasks.spawn(async move {
             let mut next = pin!(asked_next(open, &resumed, permit));
@@ -146,7 +147,7 @@ impl Legacy {
                 Err(_elapsed) => {
                     drop(turn);
                     let inquiry = next.await;
-                    let free = match inquiries.seek(&task, &resumed, &lot) {
+                    let free = match inquiries.seek(&task, &resumed, &parked_calls) {
                         Known::Nothing(turn) => Some(turn),
                         Known::Asked(_) | Known::Sought(_) | Known::Full => None,
                     };

@@ -1,4 +1,4 @@
-//! What a server said of itself last, in either era: it may come to say other things, as where it is redeployed (PROTOCOL C4).
+//! The card of a server: what it said of itself last, in either era. It may come to say other things, as where it is redeployed (PROTOCOL C4).
 //!
 //! Guarantees: reading takes no lock. Deliberately absent: when a server is asked, which is each era's own.
 
@@ -11,20 +11,20 @@ use super::promised::Promised;
 use crate::{call::ServerCard, protocol::extensions::Offers};
 
 /// What a server said of itself last.
-pub(super) struct Said {
-    last: ArcSwap<Saying>,
+pub(super) struct CardCache {
+    last: ArcSwap<CachedCard>,
     /// Tells whenever it said something else.
     news: Notify,
 }
 
 /// One card, and what of it every call asks for.
-pub(super) struct Saying {
+pub(super) struct CachedCard {
     pub(super) card: Arc<ServerCard>,
     pub(super) offers: Offers,
     learned: Instant,
 }
 
-impl Saying {
+impl CachedCard {
     fn of(card: ServerCard) -> Arc<Self> {
         Arc::new(Self {
             offers: Offers::of(&card.capabilities, card.revision.features()),
@@ -34,11 +34,11 @@ impl Saying {
     }
 }
 
-impl Said {
+impl CardCache {
     /// It said this first.
     pub(super) fn new(card: ServerCard) -> Self {
         Self {
-            last: ArcSwap::new(Saying::of(card)),
+            last: ArcSwap::new(CachedCard::of(card)),
             news: Notify::new(),
         }
     }
@@ -54,13 +54,13 @@ impl Said {
     }
 
     /// Reads something of it, for as long as no other card takes its place.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&Saying) -> T) -> T {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&CachedCard) -> T) -> T {
         read(&self.last.load())
     }
 
     /// It says this now; whether that is something else.
     pub(super) fn learn(&self, card: ServerCard) -> bool {
-        let next = Saying::of(card);
+        let next = CachedCard::of(card);
         let news = !next.card.says_the_same(&self.last.load().card);
         // Where it says the same, for how long may still be another time.
         self.last.store(next);
@@ -74,7 +74,7 @@ impl Said {
     pub(super) async fn promises_other_than(&self, before: Promised) {
         loop {
             let news = self.news.notified();
-            if self.read(|saying| Promised::of(&saying.card)) != before {
+            if self.read(|cached| Promised::of(&cached.card)) != before {
                 return;
             }
             news.await;

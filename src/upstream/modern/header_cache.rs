@@ -26,7 +26,7 @@ const MOST: usize = 16;
 
 /// The headers of one server's tools, as they were read last for calls that were refused.
 #[derive(Debug)]
-pub(super) struct Anew {
+pub(super) struct HeaderCache {
     /// Held by the one that is reading.
     turn: Semaphore,
     /// The last reading for each principal; key `None`: shared by all. Locked for moments, never across an await.
@@ -52,7 +52,7 @@ type Readings = HashMap<Option<Grantee>, Reading>;
 /// What each tool asks for, by its server's name for it; nothing where that could not be read.
 type Asked = HashMap<String, Arc<[ParamHeader]>>;
 
-impl Default for Anew {
+impl Default for HeaderCache {
     fn default() -> Self {
         Self {
             turn: Semaphore::new(1),
@@ -61,7 +61,7 @@ impl Default for Anew {
     }
 }
 
-impl Anew {
+impl HeaderCache {
     /// What the tool `local` asks for now, as `whose` list says, which `read` reads unless somebody just has.
     pub(super) async fn headers(
         &self,
