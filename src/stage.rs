@@ -57,7 +57,7 @@ pub enum Way {
     /// To exactly one upstream.
     Upstream(Passage),
     /// To the hub: a listen, and what of its resources may be watched.
-    Hub(Vec<Watched>),
+    Hub(Vec<PermittedWatch>),
     /// Back to the caller, who is to agree first.
     Caller(Box<InputRequired>),
 }
@@ -118,7 +118,7 @@ pub struct Watchable {
 
 /// A resource that may be watched.
 #[derive(Debug, Clone)]
-pub struct Watched {
+pub struct PermittedWatch {
     /// Which.
     pub at: Watchable,
     _permit: Permit,
@@ -182,7 +182,7 @@ impl Watchable {
     }
 }
 
-impl Watched {
+impl PermittedWatch {
     /// With this permit.
     pub const fn new(at: Watchable, permit: Permit) -> Self {
         Self {

@@ -165,9 +165,10 @@ fn start_upstreams(
     }
     let sink: Arc<dyn Sink> = Arc::new(publisher);
     let start = |spec: &UpstreamSpec| {
-        let (bounds, desk) = (plan.catalog.bounds, world.hub().desk(&spec.id));
+        let (bounds, interest) = (plan.catalog.bounds, world.hub().interest(&spec.id));
         let (spec_of, sink, connections) = (spec.clone(), sink.clone(), connections.cloned());
-        let upstream = Upstream::start_connected(spec_of, bounds, sink, desk, connections, tasks);
+        let upstream =
+            Upstream::start_connected(spec_of, bounds, sink, interest, connections, tasks);
         (spec.id.clone(), upstream)
     };
     let all: HashMap<_, _> = plan.upstreams.iter().map(start).collect();
@@ -594,7 +595,7 @@ fn door(
         closing: parts.closing.clone(),
         starting,
         observed,
-        bounds: plan.door,
+        bounds: plan.messages,
         journal: journal.clone(),
     }
 }

@@ -61,7 +61,7 @@ pub use seen::View;
 pub use skills::Files as SkillFiles;
 pub use spelling::{Offence, is_hidden, is_twisted};
 pub use terms::Terms;
-pub use withheld::{Held, Withheld, WithheldNames};
+pub use withheld::{Withheld, WithheldItem, WithheldNames};
 
 /// What all upstreams offer together, laid out for every endpoint. Immutable; the next one is built beside it.
 #[derive(Debug)]

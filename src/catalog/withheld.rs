@@ -26,11 +26,11 @@ pub struct Withheld {
 
 /// An item that is withheld.
 #[derive(Debug)]
-pub struct Held<'a> {
+pub struct WithheldItem<'a> {
     item: &'a Item,
 }
 
-impl<'a> Held<'a> {
+impl<'a> WithheldItem<'a> {
     /// Where it would lead.
     pub const fn route(&self) -> &'a Route {
         &self.item.route
@@ -62,7 +62,7 @@ impl Catalog {
     }
 
     /// What is withheld that this name or URI would lead to.
-    pub fn withheld(&self, scope: &Scope, kind: ListKind, name: &str) -> Option<Held<'_>> {
+    pub fn withheld(&self, scope: &Scope, kind: ListKind, name: &str) -> Option<WithheldItem<'_>> {
         if !self.withholds_some {
             return None;
         }
@@ -98,7 +98,7 @@ impl Catalog {
                     .iter()
                     .find(|item| leads(rank, *kind, item, outward.as_deref()));
                 if let Some(item) = found {
-                    return Some(Held { item });
+                    return Some(WithheldItem { item });
                 }
             }
         }
@@ -107,7 +107,7 @@ impl Catalog {
 
     /// What is withheld where this way ends. One item may be reached by several names and past a selection: the page of an app by
     /// what its server calls it or by its tool, anything in a namespace by its spelling.
-    pub fn withheld_at(&self, kind: ListKind, route: &Route) -> Option<Held<'_>> {
+    pub fn withheld_at(&self, kind: ListKind, route: &Route) -> Option<WithheldItem<'_>> {
         // The ways to tools and prompts are those of what is listed, by an app's own name for a tool, too: nothing withheld is.
         if !self.withholds_some || matches!(kind, ListKind::Tools | ListKind::Prompts) {
             return None;
@@ -132,7 +132,7 @@ impl Catalog {
             template.is_some_and(|it| it.matches(outward, &mut steps) != Some(false))
         };
         let item = withheld().find(is_it).or_else(|| withheld().find(fits))?;
-        Some(Held { item })
+        Some(WithheldItem { item })
     }
 
     /// What may be an expansion of this upstream's templates, which are known in their outward form; `None` for what is spelled

@@ -68,7 +68,7 @@ pub struct Plan {
     /// The budget of memory in bytes. `None`: what the system lets us have.
     pub memory: Option<u64>,
     /// How much a client may say at a time.
-    pub door: crate::downstream::DoorBounds,
+    pub messages: crate::downstream::MessageBounds,
     /// How much callers may be asked, and for how long.
     pub asking: crate::resume::Bounds,
 }

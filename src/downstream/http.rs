@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Accepts, Answer, Door, FrameResponse, Inbound, Named, Running,
     legacy::{Answering, CannotResume, dialect::Legacy},
-    problem::{self, Early, Problem},
+    problem::{self, EarlyRefusal, Problem},
     proof::while_proved,
 };
 use crate::{
@@ -170,13 +170,13 @@ fn post(
         let payer = inbound.identity.payer();
         let read = match &inbound.headers {
             Some(headers) => {
-                let whose = Whose {
+                let account = BodyAccount {
                     payer: payer.clone().filter(|_| is_large(&body)),
                     answers: is_told_large(&body)
                         .then(|| answers(door, &inbound))
                         .flatten(),
                 };
-                read_message(headers, body, (bounds, &door.closing), whose).await
+                read_message(headers, body, (bounds, &door.closing), account).await
             }
             None => Ok(Bytes::new()),
         };
@@ -205,25 +205,25 @@ fn proxy(peer: RemoteEnd) -> Option<IpAddr> {
 }
 
 /// A message that was not read.
-pub(super) struct Unread {
+pub(super) struct ReadRefusal {
     answer: Response<Body>,
-    early: Option<Early>,
+    early: Option<EarlyRefusal>,
 }
 
-impl Unread {
+impl ReadRefusal {
     /// In a status and nothing else.
-    fn unsaid(status: StatusCode, reason: &'static str) -> Self {
+    fn with_status(status: StatusCode, reason: &'static str) -> Self {
         Self {
             answer: empty(status),
-            early: Some(Early::unsaid(reason)),
+            early: Some(EarlyRefusal::unsaid(reason)),
         }
     }
 
     fn no_memory(full: Full) -> Self {
-        Self::told(Problem::full(full, None))
+        Self::with_problem(Problem::full(full, None))
     }
 
-    fn told(problem: Problem) -> Self {
+    fn with_problem(problem: Problem) -> Self {
         Self {
             early: problem.early,
             answer: one(problem.into(), Accepts::JSON, None),
@@ -245,7 +245,7 @@ impl Unread {
 }
 
 /// On whose account a body is read.
-pub(super) struct Whose {
+pub(super) struct BodyAccount {
     /// Who pays for it.
     pub(super) payer: Option<Arc<str>>,
     /// Set while the sender owes us an answer, for as many bodies at once as there are open questions: such a body is read even
@@ -258,26 +258,26 @@ pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Incoming,
     (bounds, closing): (&ServerBounds, &CancellationToken),
-    whose: Whose,
-) -> Result<Bytes, Unread> {
+    account: BodyAccount,
+) -> Result<Bytes, ReadRefusal> {
     let json = headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|value| is_json(value.as_bytes()));
     if !json || headers.contains_key(header::CONTENT_ENCODING) {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Err(Unread::unsaid(status, "unsupported_media_type"));
+        return Err(ReadRefusal::with_status(status, "unsupported_media_type"));
     }
     let mut bounds = *bounds;
     let mut capped = false;
-    let mut hold = memory::process().hold().paid_by(whose.payer);
-    if whose.answers.is_some() {
+    let mut hold = memory::process().hold().paid_by(account.payer);
+    if account.answers.is_some() {
         hold = hold.below(Work::Connection).making_room();
     } else {
         hold = hold.below(Work::Stream);
         // What is small is read all the same: a cancellation or an answer makes room.
         if is_large(&body) && !memory::process().takes(Work::Request) {
             if is_told_large(&body) {
-                return Err(Unread::no_memory(Full::Budget).cut_off());
+                return Err(ReadRefusal::no_memory(Full::Budget).cut_off());
             }
             capped = bounds.body_bytes > memory::SMALL;
             bounds.body_bytes = bounds.body_bytes.min(memory::SMALL);
@@ -287,19 +287,19 @@ pub(super) async fn read_message(
     read.map_err(|error| {
         let status = error.status();
         let unread = match error {
-            BodyError::TooLarge { .. } if capped => Unread::no_memory(Full::Budget),
+            BodyError::TooLarge { .. } if capped => ReadRefusal::no_memory(Full::Budget),
             BodyError::TooLarge { .. } => {
                 metrics::reached(Bound::HttpBody);
-                Unread::unsaid(status, "body_too_large")
+                ReadRefusal::with_status(status, "body_too_large")
             }
             BodyError::TooSlow => {
                 metrics::reached(Bound::BodyTime);
-                Unread::unsaid(status, "body_too_slow")
+                ReadRefusal::with_status(status, "body_too_slow")
             }
-            BodyError::Stopping => Unread::told(Problem::shutting_down(None)),
-            BodyError::NoMemory(full) => Unread::no_memory(full),
+            BodyError::Stopping => ReadRefusal::with_problem(Problem::shutting_down(None)),
+            BodyError::NoMemory(full) => ReadRefusal::no_memory(full),
             // The client went away in the middle of it.
-            BodyError::Broken(_) => Unread {
+            BodyError::Broken(_) => ReadRefusal {
                 answer: empty(status),
                 early: None,
             },
@@ -517,13 +517,13 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
 
 /// The refusal of whoever takes no answer that there can be, noted.
 pub(super) fn not_acceptable(door: &Door, sender: Sender<'_>) -> Response<Body> {
-    door.note(sender, Some(Early::unsaid("not_acceptable")));
+    door.note(sender, Some(EarlyRefusal::unsaid("not_acceptable")));
     empty(StatusCode::NOT_ACCEPTABLE)
 }
 
 /// The refusal of a method, noted.
 pub(super) fn wrong_method(door: &Door, sender: Sender<'_>, allow: &'static str) -> Response<Body> {
-    door.note(sender, Some(Early::unsaid("method_not_allowed")));
+    door.note(sender, Some(EarlyRefusal::unsaid("method_not_allowed")));
     let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);
     answer
         .headers_mut()

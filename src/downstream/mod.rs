@@ -65,7 +65,7 @@ pub use wants::Accepts;
 use exchange::Exchange;
 use legacy::dialect::Legacy;
 use modern::Modern;
-use problem::{Early, Problem};
+use problem::{EarlyRefusal, Problem};
 use read::{BadParams, Head};
 use sent::Sent;
 
@@ -84,7 +84,7 @@ pub struct Door {
     /// Whether anybody reads what calls learn about themselves.
     pub observed: bool,
     /// How messages are read.
-    pub bounds: DoorBounds,
+    pub bounds: MessageBounds,
     /// Where is noted what is refused before it is a call.
     pub journal: Journal,
 }
@@ -101,7 +101,7 @@ pub struct Backing {
 
 /// How much a client may say at a time (SECURITY 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DoorBounds {
+pub struct MessageBounds {
     /// How a message is read. Default: [`Limits::CLIENT`].
     pub json: Limits,
     /// The most bytes of one line on a pipe; those of a body are the listener's. Default 16 MiB.
@@ -111,7 +111,7 @@ pub struct DoorBounds {
     pub patience: Duration,
 }
 
-impl Default for DoorBounds {
+impl Default for MessageBounds {
     fn default() -> Self {
         Self {
             json: Limits::CLIENT,
@@ -189,12 +189,12 @@ pub struct FrameResponse {
     /// After what time to try again, where that is why it is refused.
     pub retry: Option<Duration>,
     /// Why the message was refused before it became a call; `None` if it became one.
-    refused: Option<Early>,
+    refused: Option<EarlyRefusal>,
 }
 
 impl Answer {
     /// Why what was sent never came to be a call, if it did not.
-    const fn refused(&self) -> Option<Early> {
+    const fn refused(&self) -> Option<EarlyRefusal> {
         match self {
             Self::Frame(told) => told.refused,
             Self::Accepted | Self::Stream(_) => None,
@@ -298,8 +298,8 @@ impl Door {
     }
 
     /// Notes why something never came to be a call, and whose it was.
-    fn note(&self, sender: Sender<'_>, refused: Option<Early>) {
-        if let Some(Early { reason, reference }) = refused {
+    fn note(&self, sender: Sender<'_>, refused: Option<EarlyRefusal>) {
+        if let Some(EarlyRefusal { reason, reference }) = refused {
             self.journal.turned_away(sender, reason, reference);
         }
     }
@@ -361,12 +361,12 @@ impl Door {
             Message::One(Frame::Request(request)) => {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
                 let head = read::head(&request.method, &params);
-                match self.approach(&inbound, &request, &params, head) {
-                    Ok(Approach::Modern(exchange, call)) => {
+                match self.choose_era(&inbound, &request, &params, head) {
+                    Ok(EraChoice::Modern(exchange, call)) => {
                         let running = exchange.begin(self, call);
                         return (Next::Running(running, inbound.identity), None);
                     }
-                    Ok(Approach::Legacy(head)) => {
+                    Ok(EraChoice::Legacy(head)) => {
                         let sent = Sent::by(&inbound.identity, sent::method(&request.method));
                         let next = legacy.request(inbound, request, &params, head);
                         return (next, Some(sent));
@@ -420,33 +420,33 @@ impl Door {
     }
 
     /// Chooses the era of a request whose params were looked at, and reads a modern one.
-    fn approach<'a>(
+    fn choose_era<'a>(
         &self,
         inbound: &Inbound,
         request: &Request,
         params: &Json,
         head: Result<Head<'a>, BadParams>,
-    ) -> Result<Approach<'a>, Problem> {
+    ) -> Result<EraChoice<'a>, Problem> {
         match head {
             Err(bad) if bad.is_alike() => Err(bad.problem(Some(request.id.clone()))),
             Err(bad) => match choose(request, None, inbound)? {
                 Era::Modern => Err(bad.problem(Some(request.id.clone()))),
-                Era::Legacy => Ok(Approach::Legacy(Err(bad))),
+                Era::Legacy => Ok(EraChoice::Legacy(Err(bad))),
             },
             Ok(head) => match choose(request, Some(&head), inbound)? {
                 Era::Modern => {
                     let modern = Modern { door: self };
                     let (exchange, call) = modern.read(inbound, request, params, &head)?;
-                    Ok(Approach::Modern(exchange, call))
+                    Ok(EraChoice::Modern(exchange, call))
                 }
-                Era::Legacy => Ok(Approach::Legacy(Ok(head))),
+                Era::Legacy => Ok(EraChoice::Legacy(Ok(head))),
             },
         }
     }
 }
 
 /// In which era a request speaks.
-enum Approach<'a> {
+enum EraChoice<'a> {
     /// The one without sessions: the call is read.
     Modern(Exchange, Box<Call>),
     /// The one with sessions: what is wrong with the params is said in the session.

@@ -18,7 +18,7 @@ use super::{
     Accepts, Door, RpcError,
     channel::Channel,
     http::{
-        Whose, is_told_large, not_acceptable, read_message, turned_away, with_signs_of_life,
+        BodyAccount, is_told_large, not_acceptable, read_message, turned_away, with_signs_of_life,
         wrong_method,
     },
     legacy::random_id,
@@ -200,7 +200,7 @@ impl Endpoint for MessagesEndpoint {
             let (door, bounds) = (&this.door, this.bounds);
             // Read even when there is no such stream, so that the connection can be used again.
             let sender = Sender::at(Some(peer.client)).by(&identity);
-            let whose = Whose {
+            let account = BodyAccount {
                 payer: identity.payer(),
                 answers: channel
                     .as_ref()
@@ -208,7 +208,7 @@ impl Endpoint for MessagesEndpoint {
                     .and_then(|it| it.answers()),
             };
             let limits = (&bounds, &door.closing);
-            let body = match read_message(&head.headers, body, limits, whose).await {
+            let body = match read_message(&head.headers, body, limits, account).await {
                 Ok(body) => body,
                 Err(unread) => return unread.noted(door, sender),
             };

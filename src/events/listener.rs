@@ -9,7 +9,7 @@ use std::{
 use futures_util::Stream;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Desk, Hub, News, Seat, SlowConsumer, mailbox::Mailbox};
+use super::{Hub, News, ResourceInterest, Seat, SlowConsumer, mailbox::Mailbox};
 use crate::protocol::names::Scope;
 
 /// One who listens. The stream yields news as it comes, and ends after [`SlowConsumer`] or when an operator ends it
@@ -21,7 +21,7 @@ pub struct Listener {
     scope: Scope,
     mailbox: Arc<Mailbox>,
     /// Where each watched resource is watched; `None` where it is not, or no longer.
-    watched: Vec<Option<(Arc<Desk>, Arc<str>)>>,
+    watched: Vec<Option<(Arc<ResourceInterest>, Arc<str>)>>,
     over: bool,
     _seat: Option<Seat>,
 }
@@ -32,7 +32,7 @@ impl Listener {
         id: u64,
         scope: Scope,
         mailbox: Arc<Mailbox>,
-        watched: Vec<Option<(Arc<Desk>, Arc<str>)>>,
+        watched: Vec<Option<(Arc<ResourceInterest>, Arc<str>)>>,
         seat: Option<Seat>,
     ) -> Self {
         Self {
@@ -49,16 +49,16 @@ impl Listener {
     /// Waits until it is known of every watched resource whether its upstream tells of its changes, but not past
     /// `deadline`; gives up those that are not in force by then. Says which are, in the order given.
     pub async fn settle(&mut self, deadline: Instant) -> Vec<bool> {
-        for (desk, uri) in self.watched.iter().flatten() {
+        for (interest, uri) in self.watched.iter().flatten() {
             // Past the deadline this looks once at each of the others.
-            if timeout_at(deadline, desk.settled(uri)).await.is_err() {
+            if timeout_at(deadline, interest.settled(uri)).await.is_err() {
                 tracing::debug!("an upstream did not say in time whether it tells of a resource");
             }
         }
         let mut in_force = Vec::with_capacity(self.watched.len());
         for number in 0..self.watched.len() {
             let kept = match &self.watched[number] {
-                Some((desk, uri)) => desk.is_in_force(uri),
+                Some((interest, uri)) => interest.is_in_force(uri),
                 None => false,
             };
             if !kept {
@@ -70,8 +70,8 @@ impl Listener {
     }
 
     fn give_up(&mut self, number: usize) {
-        if let Some((desk, uri)) = self.watched[number].take() {
-            desk.unwatch(&uri, self.id, number);
+        if let Some((interest, uri)) = self.watched[number].take() {
+            interest.unwatch(&uri, self.id, number);
             self.mailbox.forget(number);
         }
     }

@@ -3,9 +3,9 @@
 //! Guarantees: a listener hears of a change only after it can be seen; what it has not taken yet is merged, so a storm
 //! costs it one wake-up and a bounded set; one that takes nothing for [`PATIENCE`] while there is news is let go of; all that
 //! is kept is bounded, and calls never come here but for the pages that they send people to. Deliberately absent: outward URIs (a listener knows how its own look), and
-//! asking upstreams for changes, which their watches do by what the [`Desk`] of each says.
+//! asking upstreams for changes, which their watches do by what the [`ResourceInterest`] of each says.
 
-mod desk;
+mod interest;
 mod listener;
 mod lists;
 mod mailbox;
@@ -31,7 +31,7 @@ use crate::{
     protocol::{UpstreamId, names::Scope},
 };
 
-pub use desk::{Desk, Wanted};
+pub use interest::{ResourceInterest, Wanted};
 pub use listener::Listener;
 pub use lists::Lists;
 pub use mailbox::{News, SlowConsumer};
@@ -79,7 +79,7 @@ pub struct Full;
 pub struct Hub {
     /// Who listens for the lists of which scope. A std mutex: held to come, to go, and to tell; never across an await.
     scopes: Mutex<HashMap<Scope, HashMap<u64, Arc<Mailbox>>>>,
-    desks: Mutex<HashMap<UpstreamId, Arc<Desk>>>,
+    interests: Mutex<HashMap<UpstreamId, Arc<ResourceInterest>>>,
     pages: Arc<Pages>,
     seats: Mutex<Seats>,
     /// Those who take a seat, for operators to look at.
@@ -129,7 +129,7 @@ impl Hub {
     pub fn new(bounds: Bounds) -> Arc<Self> {
         Arc::new(Self {
             scopes: Mutex::default(),
-            desks: Mutex::default(),
+            interests: Mutex::default(),
             pages: Arc::default(),
             seats: Mutex::default(),
             seated: Mutex::default(),
@@ -143,11 +143,11 @@ impl Hub {
         &self.bounds
     }
 
-    /// The desk of one upstream, which stays the same for as long as the hub lives. There are as many as upstreams.
-    pub fn desk(&self, upstream: &UpstreamId) -> Arc<Desk> {
-        let mut desks = held(&self.desks);
-        let desk = || Arc::new(Desk::sharing(self.pages.clone()));
-        Arc::clone(desks.entry(upstream.clone()).or_insert_with(desk))
+    /// The interest in one upstream's resources, which stays the same for as long as the hub lives. There are as many as upstreams.
+    pub fn interest(&self, upstream: &UpstreamId) -> Arc<ResourceInterest> {
+        let mut interests = held(&self.interests);
+        let interest = || Arc::new(ResourceInterest::sharing(self.pages.clone()));
+        Arc::clone(interests.entry(upstream.clone()).or_insert_with(interest))
     }
 
     /// The pages that people were sent to, of all upstreams.
@@ -155,7 +155,7 @@ impl Hub {
         &self.pages
     }
 
-    /// Begins to listen: for changes of `lists` as `scope` shows them, and of the resources that the upstreams of `watched` desks
+    /// Begins to listen: for changes of `lists` as `scope` shows them, and of the resources that the upstreams of `watched`
     /// know by these URIs, at most [`Bounds::addresses`]. `seat` is whose place it takes; `None` where a session's bounds hold
     /// instead.
     ///
@@ -165,7 +165,7 @@ impl Hub {
         self: &Arc<Self>,
         scope: &Scope,
         lists: Lists,
-        watched: impl IntoIterator<Item = (Arc<Desk>, Arc<str>)>,
+        watched: impl IntoIterator<Item = (Arc<ResourceInterest>, Arc<str>)>,
         seat: Option<&Party>,
     ) -> Result<Listener, Full> {
         let who = seat;
@@ -182,9 +182,9 @@ impl Hub {
         let within = watched.by_ref().take(self.bounds.addresses);
         let within: Vec<_> = within
             .enumerate()
-            .map(|(number, (desk, uri))| {
-                let kept = desk.watch(&uri, id, number, &mailbox);
-                kept.then_some((desk, uri))
+            .map(|(number, (interest, uri))| {
+                let kept = interest.watch(&uri, id, number, &mailbox);
+                kept.then_some((interest, uri))
             })
             .collect();
         if watched.next().is_some() {

@@ -32,7 +32,9 @@ fn of_lists(hub: &Arc<Hub>, scope: &Scope, kinds: &[ListKind]) -> Listener {
 
 /// Watches these URIs of `u`.
 fn of_uris(hub: &Arc<Hub>, uris: &[&str]) -> Listener {
-    let watched = uris.iter().map(|uri| (hub.desk(&up("u")), Arc::from(*uri)));
+    let watched = uris
+        .iter()
+        .map(|uri| (hub.interest(&up("u")), Arc::from(*uri)));
     hub.listen(&Scope::All, Lists::NONE, watched, None).unwrap()
 }
 
@@ -42,9 +44,9 @@ fn heard(listener: &mut Listener) -> Vec<News> {
         .collect()
 }
 
-fn all_in_force(desk: &Desk) {
-    let wanted = desk.wanted();
-    desk.settle(wanted.iter().map(|wanted| (wanted, true)));
+fn all_in_force(interest: &ResourceInterest) {
+    let wanted = interest.wanted();
+    interest.settle(wanted.iter().map(|wanted| (wanted, true)));
 }
 
 const fn exactly(watched: usize) -> News {
@@ -108,15 +110,15 @@ fn resources_and_templates_are_one_piece_of_news() {
 fn whoever_left_is_forgotten_whole() {
     let hub = hub();
     let party = Party::of(&Principal::anonymous(), None);
-    let watched = [(hub.desk(&up("u")), Arc::from("a:1"))];
+    let watched = [(hub.interest(&up("u")), Arc::from("a:1"))];
     let listener = hub
         .listen(&Scope::All, Lists::ALL, watched, Some(&party))
         .unwrap();
     assert!(!hub.is_silent());
-    assert_eq!(hub.desk(&up("u")).wanted().len(), 1);
+    assert_eq!(hub.interest(&up("u")).wanted().len(), 1);
     drop(listener);
     assert!(hub.is_silent());
-    assert_eq!(hub.desk(&up("u")).wanted(), []);
+    assert_eq!(hub.interest(&up("u")).wanted(), []);
     assert_eq!(held(&hub.seats).total, 0);
     assert!(held(&hub.seats).parties.is_empty());
 }
@@ -142,26 +144,26 @@ fn places_are_bounded_for_all_together_and_sessions_take_none() {
 #[test]
 fn a_uri_is_wanted_as_long_as_somebody_watches_it() {
     let hub = hub();
-    let desk = hub.desk(&up("u"));
-    let mut changes = desk.changes();
+    let interest = hub.interest(&up("u"));
+    let mut changes = interest.changes();
     let first = of_uris(&hub, &["a:1", "a:2"]);
     let second = of_uris(&hub, &["a:2"]);
-    let uris = |desk: &Desk| -> Vec<String> {
-        let wanted = desk.wanted().into_iter();
+    let uris = |interest: &ResourceInterest| -> Vec<String> {
+        let wanted = interest.wanted().into_iter();
         wanted.map(|wanted| wanted.uri.to_string()).collect()
     };
-    assert_eq!(uris(&desk), ["a:1", "a:2"]);
+    assert_eq!(uris(&interest), ["a:1", "a:2"]);
     assert!(changes.has_changed().unwrap());
     drop(first);
-    assert_eq!(uris(&desk), ["a:2"]);
+    assert_eq!(uris(&interest), ["a:2"]);
     changes.mark_unchanged();
     let third = of_uris(&hub, &["a:2"]);
     assert!(!changes.has_changed().unwrap(), "nothing new is wanted");
-    let stamp = desk.wanted()[0].stamp;
+    let stamp = interest.wanted()[0].stamp;
     drop((second, third));
-    assert_eq!(uris(&desk), [""; 0]);
+    assert_eq!(uris(&interest), [""; 0]);
     let _again = of_uris(&hub, &["a:2"]);
-    assert!(desk.wanted()[0].stamp > stamp);
+    assert!(interest.wanted()[0].stamp > stamp);
 }
 
 #[test]
@@ -172,45 +174,45 @@ fn an_update_reaches_exact_watchers_and_those_of_what_it_lies_below_once_each() 
     let mut slashed = of_uris(&hub, &["f://d/"]);
     let mut both = of_uris(&hub, &["f://d/x", "f://d/x/a.txt"]);
     let mut similar = of_uris(&hub, &["f://d/x/a", "f://d/x/a.txt/", "f://d/y"]);
-    let desk = hub.desk(&up("u"));
-    assert!(desk.updated("f://d/x/a.txt"));
+    let interest = hub.interest(&up("u"));
+    assert!(interest.updated("f://d/x/a.txt"));
     assert_eq!(heard(&mut exact), [exactly(0)]);
     assert_eq!(heard(&mut parent), [below(1, "f://d/x/a.txt")]);
     assert_eq!(heard(&mut slashed), [below(0, "f://d/x/a.txt")]);
     assert_eq!(heard(&mut both), [exactly(1)]);
     assert_eq!(heard(&mut similar), []);
-    assert!(!desk.updated("f://e"));
-    assert!(!hub.desk(&up("v")).updated("f://d/x/a.txt"));
+    assert!(!interest.updated("f://e"));
+    assert!(!hub.interest(&up("v")).updated("f://d/x/a.txt"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_spellings_of_one_resource_are_heard_by_both_and_given_up_each_for_itself() {
     let hub = hub();
-    let desk = hub.desk(&up("u"));
+    let interest = hub.interest(&up("u"));
     let mut listener = of_uris(&hub, &["f://d", "f://d"]);
-    all_in_force(&desk);
+    all_in_force(&interest);
     let far = Instant::now() + Duration::from_secs(1);
     assert_eq!(listener.settle(far).await, [true, true]);
-    assert!(desk.updated("f://d"));
+    assert!(interest.updated("f://d"));
     assert_eq!(heard(&mut listener), [exactly(0), exactly(1)]);
-    assert!(desk.updated("f://d/x"));
+    assert!(interest.updated("f://d/x"));
     assert_eq!(
         heard(&mut listener),
         [below(0, "f://d/x"), below(1, "f://d/x")]
     );
-    desk.look_again();
+    interest.look_again();
     assert_eq!(heard(&mut listener), [exactly(0), exactly(1)]);
     drop(listener);
-    assert_eq!(desk.wanted(), []);
+    assert_eq!(interest.wanted(), []);
 }
 
 #[test]
 fn too_many_updates_below_one_resource_become_one_of_the_resource() {
     let hub = hub();
     let mut listener = of_uris(&hub, &["f://d"]);
-    let desk = hub.desk(&up("u"));
+    let interest = hub.interest(&up("u"));
     for number in 0..10_000 {
-        desk.updated(&format!("f://d/{number}"));
+        interest.updated(&format!("f://d/{number}"));
     }
     let heard = heard(&mut listener);
     assert_eq!(heard.len(), 257);
@@ -234,12 +236,12 @@ fn as_much_waits_as_may_and_then_the_watched_resource_stands_for_what_is_below_i
             ..Bounds::default()
         });
         let mut listener = of_uris(&hub, &["f://d"]);
-        let desk = hub.desk(&up("u"));
+        let interest = hub.interest(&up("u"));
         seen::take();
         for _ in 0..2 {
             // What says the same as what waits takes no room.
             for number in 123..126 {
-                desk.updated(&format!("f://d/{number}"));
+                interest.updated(&format!("f://d/{number}"));
             }
         }
         let noted = seen::take();
@@ -249,7 +251,7 @@ fn as_much_waits_as_may_and_then_the_watched_resource_stands_for_what_is_below_i
         assert_eq!(noted.contains(&Bound::StreamBuffer), merged, "{buffer:?}");
         // What was taken has left its room behind.
         seen::take();
-        desk.updated("f://d/999");
+        interest.updated("f://d/999");
         assert_eq!(seen::take(), []);
     }
 }
@@ -267,7 +269,7 @@ fn as_many_resources_are_watched_as_may_and_not_one_more() {
         seen::take();
         let _listener = of_uris(&hub, &uris);
         assert_eq!(seen::take(), noted);
-        assert_eq!(hub.desk(&up("u")).wanted().len(), count.min(3));
+        assert_eq!(hub.interest(&up("u")).wanted().len(), count.min(3));
     }
 }
 
@@ -275,25 +277,29 @@ fn as_many_resources_are_watched_as_may_and_not_one_more() {
 fn updates_with_endless_uris_are_not_looked_at() {
     let hub = hub();
     let mut listener = of_uris(&hub, &["f://d"]);
-    let desk = hub.desk(&up("u"));
-    assert!(!desk.updated(&format!("f://d/{}", "x".repeat(9 << 10))));
-    assert!(!desk.updated(&format!("f://d/{}", "x/".repeat(1_000))));
+    let interest = hub.interest(&up("u"));
+    assert!(!interest.updated(&format!("f://d/{}", "x".repeat(9 << 10))));
+    assert!(!interest.updated(&format!("f://d/{}", "x/".repeat(1_000))));
     assert_eq!(heard(&mut listener), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_in_force_is_waited_for_and_not_past_the_deadline() {
     let hub = hub();
-    let desk = hub.desk(&up("u"));
-    desk.begin();
+    let interest = hub.interest(&up("u"));
+    interest.begin();
     let mut listener = of_uris(&hub, &["a:1", "a:2", "a:3"]);
-    let wanted = desk.wanted();
-    desk.settle([(&wanted[0], true), (&wanted[1], false)]);
+    let wanted = interest.wanted();
+    interest.settle([(&wanted[0], true), (&wanted[1], false)]);
     let began = Instant::now();
     let in_force = listener.settle(began + Duration::from_secs(1)).await;
     assert_eq!(in_force, [true, false, false]);
     assert_eq!(began.elapsed(), Duration::from_secs(1));
-    let left: Vec<_> = desk.wanted().into_iter().map(|wanted| wanted.uri).collect();
+    let left: Vec<_> = interest
+        .wanted()
+        .into_iter()
+        .map(|wanted| wanted.uri)
+        .collect();
     assert_eq!(left, ["a:1".into()], "what is not in force is given up");
     // Whoever comes when it is in force already does not wait.
     let mut second = of_uris(&hub, &["a:1"]);
@@ -305,14 +311,14 @@ async fn what_is_in_force_is_waited_for_and_not_past_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_is_away_is_not_waited_for() {
     let hub = hub();
-    let desk = hub.desk(&up("u"));
+    let interest = hub.interest(&up("u"));
     let mut listener = of_uris(&hub, &["a:1"]);
     let began = Instant::now();
     let far = began + Duration::from_secs(9);
     let settled = async {
         tokio::join!(listener.settle(far), async {
             advance(Duration::from_secs(2)).await;
-            desk.away();
+            interest.away();
         })
     };
     assert_eq!(settled.await.0, [false]);
@@ -322,49 +328,49 @@ async fn an_upstream_that_is_away_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn what_was_in_force_and_was_broken_off_is_to_be_looked_at_again() {
     let hub = hub();
-    let desk = hub.desk(&up("u"));
-    desk.begin();
+    let interest = hub.interest(&up("u"));
+    interest.begin();
     let mut old = of_uris(&hub, &["a:1", "a:2"]);
-    all_in_force(&desk);
+    all_in_force(&interest);
     let far = Instant::now() + Duration::from_secs(1);
     assert_eq!(old.settle(far).await, [true, true]);
-    desk.lost();
+    interest.lost();
     let mut new = of_uris(&hub, &["a:1"]);
     assert_eq!(heard(&mut old), [], "not before it can be heard of again");
-    let wanted = desk.wanted();
-    desk.settle([(&wanted[0], true), (&wanted[1], false)]);
+    let wanted = interest.wanted();
+    interest.settle([(&wanted[0], true), (&wanted[1], false)]);
     assert_eq!(heard(&mut old), [exactly(0), exactly(1)]);
     // A newcomer is told too, which does no harm: it cannot know of what it did not rely on.
     assert_eq!(heard(&mut new), [exactly(0)]);
-    desk.settle([(&wanted[0], true)]);
+    interest.settle([(&wanted[0], true)]);
     assert_eq!(heard(&mut old), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_comes_back_in_force_late_is_to_be_looked_at_once_more() {
     let hub = hub();
-    let desk = hub.desk(&up("u"));
-    desk.begin();
+    let interest = hub.interest(&up("u"));
+    interest.begin();
     let mut listener = of_uris(&hub, &["a:1"]);
-    all_in_force(&desk);
+    all_in_force(&interest);
     assert_eq!(
         listener
             .settle(Instant::now() + Duration::from_secs(1))
             .await,
         [true]
     );
-    let wanted = desk.wanted();
+    let wanted = interest.wanted();
     for broken_off in [true, false] {
         if broken_off {
-            desk.lost();
+            interest.lost();
         }
-        desk.settle([(&wanted[0], false)]);
+        interest.settle([(&wanted[0], false)]);
         assert_eq!(heard(&mut listener), [exactly(0)], "what was promised ends");
-        desk.settle([(&wanted[0], false)]);
+        interest.settle([(&wanted[0], false)]);
         assert_eq!(heard(&mut listener), []);
-        desk.settle([(&wanted[0], true)]);
+        interest.settle([(&wanted[0], true)]);
         assert_eq!(heard(&mut listener), [exactly(0)], "nobody told meanwhile");
-        desk.settle([(&wanted[0], true)]);
+        interest.settle([(&wanted[0], true)]);
         assert_eq!(heard(&mut listener), []);
     }
 }
@@ -475,7 +481,7 @@ async fn operators_see_who_takes_a_seat_and_end_one_alone() {
 #[test]
 fn a_desk_of_ones_own_knows_of_the_same_pages() {
     let hub = hub();
-    let desk = hub.desk(&up("u"));
-    let own = desk.own(&Identity::anonymous().grantee());
-    assert!(ptr::eq(own.pages(), desk.pages()));
+    let interest = hub.interest(&up("u"));
+    let own = interest.own(&Identity::anonymous().grantee());
+    assert!(ptr::eq(own.pages(), interest.pages()));
 }

@@ -15,7 +15,7 @@ use crate::{
     policy::{Action, Ask, Circumstances, Denied, ItemKind, Permit, Refusal, Subject},
     protocol::{ClientCapabilities, UpstreamId, methods, methods::ListKind},
     snapshot::{Snapshot, kind_of, toolset_of},
-    stage::{Consent, Passage, Permitted, Routed, Target, Watchable, Watched, Way},
+    stage::{Consent, Passage, Permitted, PermittedWatch, Routed, Target, Watchable, Way},
     tasks::clock,
 };
 
@@ -45,7 +45,7 @@ impl Gate<Routed> for Authorize {
             (Some(permit), Target::Hub(watchable)) => Way::Hub(
                 watchable
                     .into_iter()
-                    .map(|at| Watched::new(at, permit.clone()))
+                    .map(|at| PermittedWatch::new(at, permit.clone()))
                     .collect(),
             ),
             (None, Target::Upstream(route)) => {
@@ -270,9 +270,9 @@ pub(super) fn sees_tool(call: &Call, snapshot: &Snapshot, name: &str) -> bool {
 }
 
 /// The resource, if its changes may be heard of. What may not is not in force, like what does not exist.
-pub(super) fn watched(call: &Call, snapshot: &Snapshot, at: Watchable) -> Option<Watched> {
+pub(super) fn watched(call: &Call, snapshot: &Snapshot, at: Watchable) -> Option<PermittedWatch> {
     let permit = may_hear(call, snapshot, &at.outward, &at.route())?;
-    Some(Watched::new(at, permit))
+    Some(PermittedWatch::new(at, permit))
 }
 
 /// Whether changes of a resource may be told to whoever listens.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Error, Gate, Missing, Parts, Upstreams, authorize, handles::Handles};
 use crate::{
     call::{CompletionRef, Filter, Op},
-    catalog::{Held, Offered},
+    catalog::{Offered, WithheldItem},
     metrics::{Bound, reached},
     protocol::methods::ListKind,
     stage::{Pinned, Routed, Target, Watchable},
@@ -178,7 +178,7 @@ fn about(op: &Op) -> Option<(ListKind, &Arc<str>)> {
 }
 
 /// What is said of what is withheld; to those who would not see it, it does not exist (SECURITY AUTHZ-7).
-fn quarantined(call: &Pinned, kind: ListKind, asked: &Arc<str>, held: &Held<'_>) -> Error {
+fn quarantined(call: &Pinned, kind: ListKind, asked: &Arc<str>, held: &WithheldItem<'_>) -> Error {
     let route = held.route();
     call.call().trail.note(|facts| {
         facts.route = Some((route.upstream.clone(), route.local.clone()));

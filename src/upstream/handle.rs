@@ -37,7 +37,7 @@ use crate::{
     call::{Call, Identity, Reply, ServerCard},
     catalog::{Route, rules::CatalogBounds},
     connect::Connections,
-    events::{Desk, Lists},
+    events::{Lists, ResourceInterest},
     metrics::{self, Bound},
     protocol::{Revision, UpstreamId},
     tasks::{Tasks, clock},
@@ -107,16 +107,16 @@ pub enum State {
 }
 
 impl Upstream {
-    /// Begins to connect to what `spec` describes, to tell `sink` what it offers, and `desk` what becomes of its resources,
+    /// Begins to connect to what `spec` describes, to tell `sink` what it offers, and `interest` what becomes of its resources,
     /// until `tasks` is stopped.
     pub fn start(
         spec: UpstreamSpec,
         bounds: CatalogBounds,
         sink: Arc<dyn Sink>,
-        desk: Arc<Desk>,
+        interest: Arc<ResourceInterest>,
         tasks: &Tasks,
     ) -> Arc<Self> {
-        Self::start_connected(spec, bounds, sink, desk, None, tasks)
+        Self::start_connected(spec, bounds, sink, interest, None, tasks)
     }
 
     /// Like [`Upstream::start`], but people may log in to the upstream: `connections` has what they were given.
@@ -124,14 +124,14 @@ impl Upstream {
         spec: UpstreamSpec,
         bounds: CatalogBounds,
         sink: Arc<dyn Sink>,
-        desk: Arc<Desk>,
+        interest: Arc<ResourceInterest>,
         connections: Option<Connections>,
         tasks: &Tasks,
     ) -> Arc<Self> {
         // A family of its own: transports must outlive the stop signal for as long as an orderly end takes. The supervisor,
         // which belongs to `tasks`, ends this family and waits for it.
         let inner = Tasks::new();
-        let terms = Terms::with(&spec, bounds, desk, inner.clone(), connections);
+        let terms = Terms::with(&spec, bounds, interest, inner.clone(), connections);
         let connector = Arc::new(Dialer {
             spec: spec.clone(),
             credentials: terms.credentials.clone(),
@@ -349,7 +349,7 @@ impl Upstream {
 
     /// Asks for the lists to be read again: at once, or when 2 s have passed since they were last read because of that.
     pub fn refresh(&self) {
-        self.shared.terms.bell.ring(Lists::ALL);
+        self.shared.terms.refresh.ring(Lists::ALL);
     }
 
     /// Has it begin anew: what is connected is closed, calls in flight are lost, a program is started again. At once, whatever

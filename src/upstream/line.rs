@@ -196,7 +196,7 @@ impl Line {
     pub(super) fn page_is_done(&self, notification: &Notification) -> bool {
         let params = notification.params.as_ref();
         let page = params.and_then(|params| visits::page(&self.terms.id, params));
-        page.is_some_and(|page| self.terms.desk.pages().done(&page))
+        page.is_some_and(|page| self.terms.interest.pages().done(&page))
     }
 
     /// Passes on a resource update, to this line's principal alone where each is offered something different. False if nobody
@@ -204,7 +204,7 @@ impl Line {
     fn updated(&self, uri: &str) -> bool {
         match self.owner() {
             Some(owner) => self.terms.own.updated(&owner, uri),
-            None => self.service && self.terms.desk.updated(uri),
+            None => self.service && self.terms.interest.updated(uri),
         }
     }
 
@@ -220,7 +220,7 @@ impl Line {
     pub(super) fn changed(&self, lists: Lists) {
         match self.owner() {
             Some(owner) => self.terms.own.ring(&owner, lists),
-            None => self.terms.bell.ring(lists),
+            None => self.terms.refresh.ring(lists),
         }
     }
 

@@ -5,12 +5,12 @@
 //! may have been missed. Deliberately absent: names, URIs and policy, which are decided above.
 
 mod asking;
-mod bell;
 mod card_cache;
 mod connector;
 mod credentials;
 mod deadline;
 mod exchange;
+mod exchange_span;
 mod handle;
 mod health;
 mod holdings;
@@ -24,6 +24,7 @@ mod params;
 mod patience;
 mod probe;
 mod promised;
+mod refresh_signal;
 mod shared;
 mod sink;
 pub mod spec;
@@ -32,7 +33,6 @@ mod tally;
 mod terms;
 pub mod transport;
 mod visits;
-mod watched;
 pub mod words;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ use tokio::time::Instant;
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
     catalog::{Contribution, Listing, Route},
-    events::Desk,
+    events::ResourceInterest,
     json::Json,
     jsonrpc::{
         RpcError,
@@ -58,8 +58,8 @@ use crate::{
     protocol::{UpstreamId, codes, methods::ListKind},
 };
 
-use bell::Bell;
 use holdings::Holder;
+use refresh_signal::RefreshSignal;
 
 pub use credentials::{Bearer, CredentialError};
 pub use deadline::Deadline;
@@ -87,14 +87,14 @@ pub trait Peer: Send + Sync + 'static {
         holder: &'a Holder,
     ) -> BoxFuture<'a, Result<Contribution, UpstreamError>>;
 
-    /// Watches the upstream for one principal, with their token, as [`Peer::watch`] does for everybody: rings `bell` when lists
-    /// have changed, or may have without a word, and keeps the upstream telling of what `desk` wants, for as long as the
+    /// Watches the upstream for one principal, with their token, as [`Peer::watch`] does for everybody: rings `refresh` when lists
+    /// have changed, or may have without a word, and keeps the upstream telling of what `interest` wants, for as long as the
     /// future is polled. It does not end by itself.
     fn watch_for<'a>(
         &'a self,
         who: &'a Arc<Identity>,
-        bell: &'a Bell,
-        desk: &'a Arc<Desk>,
+        refresh: &'a RefreshSignal,
+        interest: &'a Arc<ResourceInterest>,
     ) -> BoxFuture<'a, ()>;
 
     /// Carries one call to the upstream. The name or URI in `call.params` is still the outward one; the peer puts
@@ -109,7 +109,7 @@ pub trait Peer: Send + Sync + 'static {
     fn is_streamable(&self) -> bool;
 
     /// Watches the upstream for changes, for as long as the future is polled: has lists read again that changed, or whose
-    /// changes may have been missed; keeps the upstream telling of the resources that its desk wants, and tells the desk;
+    /// changes may have been missed; keeps the upstream telling of the resources that are wanted of it, and tells who wants them;
     /// keeps its card from growing old, where its era has a question for that. It does not end by itself.
     fn watch(&self) -> BoxFuture<'_, ()>;
 

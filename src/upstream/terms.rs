@@ -16,19 +16,19 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     UpstreamError,
-    bell::Bell,
     credentials::{Connected, Credentials},
     health::{Backoff, Tried},
     holdings::{Holder, Holdings},
     mishaps::Mishaps,
     own::Own,
+    refresh_signal::RefreshSignal,
     spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec, UrlElicitation},
 };
 use crate::{
     call::{Call, Identity, IdentityKind, Op, Principal},
     catalog::rules::CatalogBounds,
     connect::Connections,
-    events::Desk,
+    events::ResourceInterest,
     limits::{FairSemaphore, FairSlot, Full, Room},
     metrics::{self, Bound},
     pins,
@@ -73,9 +73,9 @@ pub(super) struct Terms {
     /// Who owns the tasks started for it.
     pub(super) tasks: Tasks,
     /// Where it is told that lists are to be read again.
-    pub(super) bell: Bell,
+    pub(super) refresh: RefreshSignal,
     /// Which of its resources are wanted, and who hears of their changes.
-    pub(super) desk: Arc<Desk>,
+    pub(super) interest: Arc<ResourceInterest>,
     /// Frames of it that were dropped because they belong to nothing: unknown notifications, foreign tokens.
     pub(super) dropped: AtomicU64,
     /// Calls to it that failed.
@@ -90,17 +90,17 @@ impl Terms {
     pub(super) fn new(
         spec: &UpstreamSpec,
         bounds: CatalogBounds,
-        desk: Arc<Desk>,
+        interest: Arc<ResourceInterest>,
         tasks: Tasks,
     ) -> Arc<Self> {
-        Self::with(spec, bounds, desk, tasks, None)
+        Self::with(spec, bounds, interest, tasks, None)
     }
 
     /// The terms that a specification asks for, and what people were given where they log in to the upstream.
     pub(super) fn with(
         spec: &UpstreamSpec,
         bounds: CatalogBounds,
-        desk: Arc<Desk>,
+        interest: Arc<ResourceInterest>,
         tasks: Tasks,
         connections: Option<Connections>,
     ) -> Arc<Self> {
@@ -144,8 +144,8 @@ impl Terms {
             own: Own::new(holdings),
             mishaps: Mishaps::new(spec.id.clone(), proves, tasks.clone()),
             tasks,
-            bell: Bell::default(),
-            desk,
+            refresh: RefreshSignal::default(),
+            interest,
             dropped: AtomicU64::new(0),
             streams: Semaphore::new(STREAMS),
         })

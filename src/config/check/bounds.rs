@@ -7,7 +7,7 @@ use super::{Check, secs};
 use crate::{
     auth::spec::ProofLimits,
     config::raw::bounds::{AskBounds, Bounds, JsonBounds, ProofBounds},
-    downstream::DoorBounds,
+    downstream::MessageBounds,
     json::Limits,
     resume,
     upstream::spec::PeerBounds,
@@ -104,8 +104,8 @@ pub(super) fn asking(check: &mut Check<'_>, raw: &AskBounds) -> resume::Bounds {
 }
 
 /// How much a client may say at a time, where a body is `body` bytes at most.
-pub(super) fn door(json: Limits, asking: resume::Bounds, body: usize) -> DoorBounds {
-    DoorBounds {
+pub(super) fn messages(json: Limits, asking: resume::Bounds, body: usize) -> MessageBounds {
+    MessageBounds {
         json,
         line_bytes: body,
         patience: secs(asking.life).saturating_sub(Duration::from_secs(10)),

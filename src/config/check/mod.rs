@@ -80,7 +80,7 @@ fn checked(mut tree: Node, findings: &mut Findings, places: Option<Vars<'_>>) ->
     let json = bounds::json(&mut check, &raw.bounds.json);
     let asking = bounds::asking(&mut check, &raw.bounds.resume);
     let peer = bounds::peer(&mut check, &raw.bounds, json, asking);
-    let door = bounds::door(json, asking, listen.bounds.body_bytes);
+    let messages = bounds::messages(json, asking, listen.bounds.body_bytes);
     let upstreams = upstream::upstreams(&mut check, &raw.upstreams, &raw.definitions, queue, peer);
     let catalog = catalog::rules(
         &mut check,
@@ -130,7 +130,7 @@ fn checked(mut tree: Node, findings: &mut Findings, places: Option<Vars<'_>>) ->
         limits,
         listens,
         memory,
-        door,
+        messages,
         asking,
         confided: Vec::new(),
     };

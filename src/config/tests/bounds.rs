@@ -38,8 +38,11 @@ fn every_bound_of_messages_questions_and_proofs_reaches_whoever_holds_to_it() {
         inputs: 4,
         state_bytes: 66,
     };
-    assert_eq!((plan.door.json, plan.door.line_bytes), (json, 3 << 20));
-    assert_eq!(plan.door.patience, Duration::from_secs(60));
+    assert_eq!(
+        (plan.messages.json, plan.messages.line_bytes),
+        (json, 3 << 20)
+    );
+    assert_eq!(plan.messages.patience, Duration::from_secs(60));
     assert_eq!(plan.asking, asking);
     assert_eq!(
         plan.upstreams[0].bounds,
@@ -82,7 +85,7 @@ fn every_bound_of_messages_questions_and_proofs_reaches_whoever_holds_to_it() {
 #[test]
 fn what_is_left_out_is_the_default() {
     let plan = plan("");
-    assert_eq!(plan.door, crate::downstream::DoorBounds::default());
+    assert_eq!(plan.messages, crate::downstream::MessageBounds::default());
     assert_eq!(plan.upstreams[0].bounds, PeerBounds::default());
     assert_eq!(plan.asking, resume::Bounds::default());
     assert_eq!(plan.listens, crate::events::Bounds::default());

@@ -18,7 +18,7 @@ use super::*;
 use crate::{
     audit::journal::Journal,
     call::{Call, Cut, Event, LogLevel, Op, Outcome, Reply, ReplyStream, ServerCard, Step, Trail},
-    downstream::{Backing, DoorBounds, DrainDeadline, SessionBounds, Sessions, Starting, stdio},
+    downstream::{Backing, DrainDeadline, MessageBounds, SessionBounds, Sessions, Starting, stdio},
     json::{Json, Limits},
     metrics::{Bound, seen},
     protocol::Revision,
@@ -45,7 +45,7 @@ fn door(service: McpService) -> Door {
         closing: CancellationToken::new(),
         starting: Starting::default(),
         observed: false,
-        bounds: DoorBounds::default(),
+        bounds: MessageBounds::default(),
         journal: Journal::off(),
     }
 }

@@ -44,19 +44,19 @@ pub(super) struct Problem {
     /// After what time to try again, for `Retry-After`.
     pub(super) retry: Option<Duration>,
     /// Why, where it never came to be a call; what became of calls is recorded elsewhere.
-    pub(super) early: Option<Early>,
+    pub(super) early: Option<EarlyRefusal>,
 }
 
 /// The refusal of what never came to be a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Early {
+pub(super) struct EarlyRefusal {
     /// Why, as a word from the published list.
     pub(super) reason: &'static str,
     /// What the answer refers to and the record names, where the answer is a message; as a call would be named.
     pub(super) reference: Option<CallId>,
 }
 
-impl Early {
+impl EarlyRefusal {
     /// In a status of HTTP and nothing else.
     pub(super) const fn unsaid(reason: &'static str) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Problem {
             error: Box::new(error),
             scopes: None,
             retry: None,
-            early: Some(Early {
+            early: Some(EarlyRefusal {
                 reason,
                 reference: Some(reference),
             }),

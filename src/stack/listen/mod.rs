@@ -6,7 +6,7 @@
 //! hear of any more ends, so that the next one says what is in force; where the address of what changed may not be told, the watched
 //! one is (SECURITY 7). Deliberately absent: tasks, which the dialect looks at by calls of their own.
 
-mod ward;
+mod guard;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,11 +23,11 @@ use crate::{
     protocol::{codes, meta},
     sanitize::Sanitizer,
     snapshot::{Snapshot, World},
-    stage::{Watchable, Watched},
+    stage::{PermittedWatch, Watchable},
     upstream::Bearer,
 };
 
-use ward::Ward;
+use guard::ListenGuard;
 
 /// How long an upstream may take to say what it tells of; what it has not said by then is not in force (PROTOCOL H16).
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -48,7 +48,7 @@ pub(super) struct Listens {
 /// One listen that was acknowledged.
 struct Open {
     listener: Listener,
-    watched: Vec<Watched>,
+    watched: Vec<PermittedWatch>,
     /// What the listen goes with at the upstream of each.
     bearers: Vec<Option<Bearer>>,
     /// Which of them are in force.
@@ -56,7 +56,7 @@ struct Open {
     call: (CallId, Trail),
     sanitizer: Arc<Sanitizer>,
     closing: CancellationToken,
-    ward: Option<Ward>,
+    guard: Option<ListenGuard>,
 }
 
 impl Listens {
@@ -75,7 +75,7 @@ impl Listens {
         self,
         call: Box<Call>,
         snapshot: &Snapshot,
-        watched: Vec<Watched>,
+        watched: Vec<PermittedWatch>,
     ) -> Result<Reply, Error> {
         let Op::Listen(asked) = call.op.clone() else {
             return Err(Error::NotOffered(call.op.method().into()));
@@ -91,14 +91,14 @@ impl Listens {
             return Err(Error::ShuttingDown);
         }
         let local = watched.iter().map(|it| {
-            let desk = self.hub.desk(&it.at.upstream);
+            let interest = self.hub.interest(&it.at.upstream);
             // What is offered to somebody alone is watched for them alone.
-            let desk = if snapshot.is_own(&it.at.upstream) {
-                desk.own(&call.identity.grantee())
+            let interest = if snapshot.is_own(&it.at.upstream) {
+                interest.own(&call.identity.grantee())
             } else {
-                desk
+                interest
             };
-            (desk, it.at.local.clone())
+            (interest, it.at.local.clone())
         });
         // A session's own listen is bounded with its session.
         let sessionless = call.caller.affinity.ended.is_none();
@@ -148,7 +148,7 @@ impl Listens {
             call: (call.id, call.trail.clone()),
             sanitizer: self.sanitizer,
             closing: self.closing,
-            ward: Ward::of(call, snapshot, &self.world, wanted),
+            guard: ListenGuard::of(call, snapshot, &self.world, wanted),
         };
         let changes = stream::unfold(Some(open), |open| async {
             let mut open = open?;
@@ -167,15 +167,15 @@ impl Listens {
 impl Open {
     async fn next(&mut self) -> Step {
         loop {
-            let unsure = self.ward.as_mut().and_then(Ward::unsure);
+            let unsure = self.guard.as_mut().and_then(ListenGuard::unsure);
             let news = match unsure {
                 Some(kind) => Some(Ok(News::List(kind))),
                 None => tokio::select! {
                     biased;
                     () = self.closing.cancelled() => return over(),
-                    () = regranted(&mut self.ward) => {
-                        match &self.ward {
-                            Some(ward) if !ward.may_hear_all(&self.watched, &self.in_force) => {
+                    () = regranted(&mut self.guard) => {
+                        match &self.guard {
+                            Some(guard) if !guard.may_hear_all(&self.watched, &self.in_force) => {
                                 return over();
                             }
                             // Lists that are others now are news of their own.
@@ -187,8 +187,8 @@ impl Open {
             };
             let change = match news {
                 Some(Ok(News::List(kind))) => {
-                    let ward = self.ward.as_mut();
-                    if ward.is_some_and(|ward| !ward.sees_another(kind)) {
+                    let guard = self.guard.as_mut();
+                    if guard.is_some_and(|guard| !guard.sees_another(kind)) {
                         continue;
                     }
                     Change::List(kind)
@@ -197,8 +197,8 @@ impl Open {
                     let at = &self.watched[watched].at;
                     let local = below.as_ref().unwrap_or(&at.local);
                     let outward = at.outward_of(below.as_ref());
-                    if let Some(ward) = &self.ward
-                        && !ward.may_hear(at, &outward, local)
+                    if let Some(guard) = &self.guard
+                        && !guard.may_hear(at, &outward, local)
                     {
                         continue;
                     }
@@ -221,9 +221,9 @@ impl Open {
 }
 
 /// Waits for other policies, where policies decide.
-async fn regranted(ward: &mut Option<Ward>) {
-    match ward {
-        Some(ward) => ward.regranted().await,
+async fn regranted(guard: &mut Option<ListenGuard>) {
+    match guard {
+        Some(guard) => guard.regranted().await,
         None => std::future::pending().await,
     }
 }

@@ -75,7 +75,7 @@ impl CallObservers {
 }
 
 impl Wrap<Box<Call>> for Observe {
-    type Mark = Option<Box<Watched>>;
+    type Mark = Option<Box<ObservedCall>>;
 
     fn enter(&self, call: &mut Box<Call>) -> Self::Mark {
         let watched = self.spans.are_made() || calls::are_read();
@@ -91,7 +91,7 @@ impl Wrap<Box<Call>> for Observe {
             call.trail.begin();
         }
         let watched = watched && telling::is_told(&call.op);
-        Some(Box::new(Watched {
+        Some(Box::new(ObservedCall {
             span: watched.then(|| telling::begin(&self.spans, call, &self.observers.scrub)),
             of: Operation::of(call),
             observers: self.observers.here(),
@@ -126,7 +126,7 @@ impl Wrap<Box<Call>> for Observe {
 
 /// A call that is not over. Dropped before it is, its client went away, or it was cut off.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct ObservedCall {
     of: Operation,
     observers: LaneArc<CallObservers>,
     /// Its span, where it is told to metrics and there are spans.
@@ -134,7 +134,7 @@ pub(super) struct Watched {
     told: bool,
 }
 
-impl Watched {
+impl ObservedCall {
     fn tell(&mut self, ending: Ending<'_>) {
         if std::mem::replace(&mut self.told, true) {
             return;
@@ -152,7 +152,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for ObservedCall {
     fn drop(&mut self) {
         if !self.told {
             let ending = ended::without(&self.of.trail);
@@ -180,7 +180,7 @@ fn seen(of: &Operation, ending: &Ending<'_>, scrub: &dyn Scrub) -> CallSeen {
 /// A stream whose end is told.
 struct Following {
     stream: ReplyStream,
-    watched: Box<Watched>,
+    watched: Box<ObservedCall>,
 }
 
 impl Stream for Following {

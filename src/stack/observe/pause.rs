@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{CallObservers, Error, Operation, Parts, Watched, ended};
+use super::{CallObservers, Error, ObservedCall, Operation, Parts, ended};
 use crate::{
     call::{Call, Decision, Facts, Origin, Trail},
     tasks::PerLaneArc,
@@ -17,7 +17,7 @@ pub(in crate::stack) struct Pauses(Arc<PerLaneArc<CallObservers>>);
 
 /// A call whose client is asked. Dropped before it goes on or ends, its client went away, or it was cut off.
 #[derive(Debug)]
-pub struct Pause(Box<Watched>);
+pub struct Pause(Box<ObservedCall>);
 
 impl Pauses {
     pub(in crate::stack) fn new(parts: &Parts) -> Self {
@@ -51,7 +51,7 @@ impl Pauses {
                 Decision::Permitted | Decision::Recorded => Decision::Permitted,
             };
         });
-        Some(Pause(Box::new(Watched {
+        Some(Pause(Box::new(ObservedCall {
             of: Operation {
                 trail,
                 ..Operation::of(call)

@@ -29,7 +29,7 @@ use crate::{
         Blocked, Blocks, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, ask_the_same,
         rules::Actions,
     },
-    stage::{Passage, Permitted, Watchable, Watched, Way},
+    stage::{Passage, Permitted, PermittedWatch, Watchable, Way},
     tasks::{clock, look_through},
     upstream::Bearer,
 };
@@ -224,7 +224,7 @@ impl CheckContent {
     }
 
     /// What is watched is named to its upstream as what is read is.
-    fn watched(&self, call: &Call, watched: &[Watched]) -> Result<(), Error> {
+    fn watched(&self, call: &Call, watched: &[PermittedWatch]) -> Result<(), Error> {
         for Watchable {
             upstream, local, ..
         } in watched.iter().map(|watched| &watched.at)

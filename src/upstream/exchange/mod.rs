@@ -17,12 +17,12 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     CredentialError, Deadline, UpstreamError,
     asking::Offer,
+    exchange_span::ExchangeSpan,
     line::Line,
     patience::Patience,
     terms::CallSlot,
     transport::{Answer, Frames, Head, Outbound},
     visits,
-    watched::Watched,
 };
 use crate::{
     call::{
@@ -55,7 +55,7 @@ pub(super) struct Exchange {
     /// Whether progress was heard: whoever tells of it tells until it has ended.
     progresses: bool,
     permit: Option<CallSlot>,
-    watched: Option<Box<Watched>>,
+    watched: Option<Box<ExchangeSpan>>,
     /// What was used up by sending it, and by nothing before.
     staked: Option<Stake>,
 }
@@ -154,7 +154,7 @@ impl Exchange {
         revision: Revision,
     ) -> impl Iterator<Item = (&'static str, Json)> + use<'_> {
         let hop = (self.number, !self.line.wire.streamable);
-        self.watched = Watched::of(call, route, revision, hop);
+        self.watched = ExchangeSpan::of(call, route, revision, hop);
         self.watched.iter().flat_map(|watched| watched.stamps())
     }
 
@@ -646,7 +646,7 @@ pub(super) async fn ask(
         ..Wants::default()
     };
     let mut exchange = Exchange::new(line, deadline, wants);
-    exchange.watched = Watched::own(&line.terms.id, method);
+    exchange.watched = ExchangeSpan::own(&line.terms.id, method);
     let limits = line.terms.peer.json.of_lists();
     let (head, body) = match exchange.send(method, params, headers, limits).await? {
         Opened::Ended(head, body) => (head, body),

@@ -37,18 +37,18 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Deadline, Peer, UpstreamError,
-    bell::Bell,
     card_cache::{CachedCard, CardCache},
     holdings::Holder,
     line::Wire,
     modern::offers,
+    refresh_signal::RefreshSignal,
     spec::Isolation,
     terms::Terms,
 };
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
     catalog::{Contribution, Listing, Route},
-    events::Desk,
+    events::ResourceInterest,
     protocol::methods::ListKind,
 };
 
@@ -160,10 +160,10 @@ impl Peer for Legacy {
     fn watch_for<'a>(
         &'a self,
         who: &'a Arc<Identity>,
-        bell: &'a Bell,
-        desk: &'a Arc<Desk>,
+        refresh: &'a RefreshSignal,
+        interest: &'a Arc<ResourceInterest>,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(self.keep_watch_for(who, bell, desk))
+        Box::pin(self.keep_watch_for(who, refresh, interest))
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {

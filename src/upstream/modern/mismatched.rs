@@ -17,7 +17,7 @@ use crate::{
     catalog::rules::CatalogBounds,
     tasks::Tasks,
     upstream::{
-        bell::Spacing,
+        refresh_signal::Spacing,
         scripted::{Play, Scripted, Sent, a_call, a_route, an_address, result},
         spec::UpstreamSpec,
         supervisor::COALESCE,
@@ -213,7 +213,7 @@ async fn what_nobody_approved_says_of_no_argument_that_it_goes_into_a_header() {
         let rung = peer
             .line
             .terms
-            .bell
+            .refresh
             .rung(&Spacing::new(Instant::now()))
             .await;
         assert_eq!(rung.changed, Lists::of(ListKind::Tools));

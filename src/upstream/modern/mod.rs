@@ -23,7 +23,6 @@ use self::header_cache::HeaderCache;
 use super::{
     Peer, UpstreamError,
     asking::Offer,
-    bell::Bell,
     card_cache::CardCache,
     credentials::Credentials,
     exchange::{self, AskOutcome, Exchange, Opened, Wants},
@@ -33,13 +32,14 @@ use super::{
     lists,
     params::{self, Wish},
     promised::Promised,
+    refresh_signal::RefreshSignal,
     terms::{CallSlot, Terms},
     transport::Head,
 };
 use crate::{
     call::{Call, Grantee, Identity, Op, Reply, Resume, ServerCard, State, TaskOp},
     catalog::{Contribution, Listing, Route},
-    events::{Desk, Lists},
+    events::{Lists, ResourceInterest},
     json::{Edits, Json, Kind, Node},
     pins::Mode,
     protocol::{Era, Revision, codes, extensions, meta, methods, methods::ListKind, mirror},
@@ -434,7 +434,7 @@ impl Modern {
                     let next = self.good_for(card.ttl_millis);
                     if self.card_cache.learn(card) {
                         tracing::info!(upstream = %terms.id, "it says something else of itself now");
-                        terms.bell.missed(Lists::ALL);
+                        terms.refresh.missed(Lists::ALL);
                     }
                     next
                 }
@@ -453,13 +453,18 @@ impl Modern {
     }
 
     /// Listens for as long as it is polled, and anew where the server comes to promise other things.
-    async fn listen(&self, line: &Arc<Line>, bell: &Bell, desk: &Arc<Desk>) {
+    async fn listen(
+        &self,
+        line: &Arc<Line>,
+        refresh: &RefreshSignal,
+        interest: &Arc<ResourceInterest>,
+    ) {
         loop {
             let card = self.card_cache.card();
             tokio::select! {
                 biased;
-                () = self.card_cache.promises_other_than(Promised::of(&card)) => desk.lost(),
-                () = listen::watch(line, &card, bell, desk) => {}
+                () = self.card_cache.promises_other_than(Promised::of(&card)) => interest.lost(),
+                () = listen::watch(line, &card, refresh, interest) => {}
             }
         }
     }
@@ -562,10 +567,10 @@ impl Peer for Modern {
     fn watch_for<'a>(
         &'a self,
         who: &'a Arc<Identity>,
-        bell: &'a Bell,
-        desk: &'a Arc<Desk>,
+        refresh: &'a RefreshSignal,
+        interest: &'a Arc<ResourceInterest>,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(async move { self.listen(&self.line_of(who), bell, desk).await })
+        Box::pin(async move { self.listen(&self.line_of(who), refresh, interest).await })
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
@@ -590,7 +595,7 @@ impl Peer for Modern {
 
     fn watch(&self) -> BoxFuture<'_, ()> {
         let terms = &self.line.terms;
-        let listening = self.listen(&self.line, &terms.bell, &terms.desk);
+        let listening = self.listen(&self.line, &terms.refresh, &terms.interest);
         Box::pin(async move {
             tokio::join!(self.keep_card(), listening);
         })

@@ -26,12 +26,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    bell::Bell,
     holdings::{Holder, Holdings},
+    refresh_signal::RefreshSignal,
 };
 use crate::{
     call::{Grantee, Identity},
-    events::{Desk, Lists},
+    events::{Lists, ResourceInterest},
 };
 
 /// The most principals of one upstream whose lists are kept.
@@ -66,9 +66,9 @@ pub(super) struct Kept {
     /// As they came last.
     identity: ArcSwap<Identity>,
     /// Where it is told that they are others now.
-    bell: Bell,
+    refresh: RefreshSignal,
     /// Which of these resources are wanted, and who hears of their changes.
-    desk: Arc<Desk>,
+    interest: Arc<ResourceInterest>,
     /// How they were read last.
     read_for: watch::Sender<Option<Read>>,
     /// Cancelled when they are not to be kept any longer.
@@ -144,7 +144,7 @@ impl Own {
         &self,
         identity: &Arc<Identity>,
         mark: u64,
-        desk: &Desk,
+        interest: &ResourceInterest,
         begin: impl FnOnce(Arc<Kept>),
     ) -> Claim {
         let who = identity.grantee();
@@ -158,8 +158,8 @@ impl Own {
             let kept = Arc::new(Kept {
                 who: who.clone(),
                 identity: ArcSwap::new(Arc::clone(identity)),
-                bell: Bell::default(),
-                desk: desk.own(&who),
+                refresh: RefreshSignal::default(),
+                interest: interest.own(&who),
                 read_for: watch::Sender::default(),
                 over: CancellationToken::new(),
                 used: AtomicU64::new(0),
@@ -224,8 +224,8 @@ impl Own {
             });
             if left.is_some() {
                 kept.over.cancel();
-                // Whoever comes next may have the same desk.
-                kept.desk.away();
+                // Whoever comes next may have the same interest.
+                kept.interest.away();
             }
             left.is_some()
         };
@@ -256,14 +256,14 @@ impl Own {
     /// Somebody's own connection says that these lists are others now.
     pub(super) fn ring(&self, who: &Identity, lists: Lists) {
         if let Some(kept) = self.kept.get(&who.grantee()) {
-            kept.bell.ring(lists);
+            kept.refresh.ring(lists);
         }
     }
 
     /// Somebody's own connection says that a resource is not as it was. False when nobody watches it for them.
     pub(super) fn updated(&self, who: &Identity, uri: &str) -> bool {
         let kept = self.kept.get(&who.grantee()).map(|kept| Arc::clone(&kept));
-        kept.is_some_and(|kept| kept.desk.updated(uri))
+        kept.is_some_and(|kept| kept.interest.updated(uri))
     }
 
     fn now(&self) -> u64 {
@@ -286,7 +286,7 @@ impl Kept {
     fn look(&self, mark: Option<u64>) {
         let mark = mark.unwrap_or(u64::MAX);
         if self.mark.swap(mark, Ordering::Relaxed) != mark {
-            self.bell.missed(Lists::ALL);
+            self.refresh.missed(Lists::ALL);
         }
     }
 
@@ -311,7 +311,7 @@ impl Kept {
     fn look_at_proof(&self) {
         let read = self.read_for.borrow();
         if read.as_ref().is_some_and(|read| self.refused_another(read)) {
-            self.bell.missed(Lists::ALL);
+            self.refresh.missed(Lists::ALL);
         }
     }
 
@@ -345,7 +345,7 @@ mod tests {
     use super::*;
     use crate::{
         call::{Assertion, IdentityKind},
-        upstream::bell::Spacing,
+        upstream::refresh_signal::Spacing,
     };
 
     fn own(most: usize) -> Own {
@@ -369,7 +369,11 @@ mod tests {
         let mut begun = 0;
         for name in ["ana", "ben", "eve", "ana", "kim"] {
             tokio::time::advance(Duration::from_millis(5)).await;
-            drop(own.claim(&somebody(name), 0, &Desk::default(), |_| begun += 1));
+            drop(
+                own.claim(&somebody(name), 0, &ResourceInterest::default(), |_| {
+                    begun += 1
+                }),
+            );
         }
         assert_eq!((own.kept.len(), begun), (3, 4));
         let is_kept = |name: &str| own.kept.contains_key(&somebody(name).grantee());
@@ -382,16 +386,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_listens_is_kept_though_others_came_later() {
         let own = own(2);
-        let listens = own.claim(&somebody("ana"), 0, &Desk::default(), |_| {});
+        let listens = own.claim(&somebody("ana"), 0, &ResourceInterest::default(), |_| {});
         for name in ["ben", "eve"] {
             tokio::time::advance(Duration::from_millis(5)).await;
-            drop(own.claim(&somebody(name), 0, &Desk::default(), |_| {}));
+            drop(own.claim(&somebody(name), 0, &ResourceInterest::default(), |_| {}));
         }
         let is_kept = |name: &str| own.kept.contains_key(&somebody(name).grantee());
         assert_eq!(["ana", "ben", "eve"].map(is_kept), [true, false, true]);
         // And let go of where all are held: there are never more than that.
-        let other = own.claim(&somebody("ben"), 0, &Desk::default(), |_| {});
-        drop(own.claim(&somebody("kim"), 0, &Desk::default(), |_| {}));
+        let other = own.claim(&somebody("ben"), 0, &ResourceInterest::default(), |_| {});
+        drop(own.claim(&somebody("kim"), 0, &ResourceInterest::default(), |_| {}));
         assert_eq!(["ana", "ben", "kim"].map(is_kept), [false, true, true]);
         drop((listens, other));
     }
@@ -399,17 +403,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_stands_on_something_else_is_read_for_again_and_nobody_else_is() {
         let own = own(3);
-        let desk = Desk::default();
-        let first = own.claim(&somebody("ana"), 1, &desk, |_| {});
-        let other = own.claim(&somebody("ben"), 1, &desk, |_| {});
+        let interest = ResourceInterest::default();
+        let first = own.claim(&somebody("ana"), 1, &interest, |_| {});
+        let other = own.claim(&somebody("ben"), 1, &interest, |_| {});
         let spacing = Spacing::new(Instant::now());
-        drop(own.claim(&somebody("ana"), 1, &desk, |_| {}));
+        drop(own.claim(&somebody("ana"), 1, &interest, |_| {}));
         let silent = |claim: &Claim| {
-            let rung = futures_util::FutureExt::now_or_never(claim.kept.bell.rung(&spacing));
+            let rung = futures_util::FutureExt::now_or_never(claim.kept.refresh.rung(&spacing));
             rung.is_none()
         };
         assert!(silent(&first));
-        drop(own.claim(&somebody("ana"), 2, &desk, |_| {}));
+        drop(own.claim(&somebody("ana"), 2, &interest, |_| {}));
         assert!(!silent(&first) && silent(&other));
         own.ring(&somebody("ben"), Lists::ALL);
         assert!(silent(&first) && !silent(&other));
@@ -418,7 +422,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_comes_back_when_their_lists_are_about_to_be_forgotten_is_kept() {
         let own = own(3);
-        let claim = || own.claim(&somebody("ana"), 0, &Desk::default(), |_| {});
+        let claim = || own.claim(&somebody("ana"), 0, &ResourceInterest::default(), |_| {});
         let held = claim();
         let kept = Arc::clone(&held.kept);
         let last = own.last(&kept);
@@ -435,17 +439,17 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_is_read_for_anew_before_it_is_told_that_nothing_is_kept() {
-        let (own, ana, desk) = (own(3), somebody("ana"), Desk::default());
+        let (own, ana, interest) = (own(3), somebody("ana"), ResourceInterest::default());
         let order = Mutex::new(Vec::new());
         let note = |what: &'static str| order.lock().unwrap().push(what);
         let noted = || std::mem::take(&mut *order.lock().unwrap());
         // As reading begins.
         let may_read = || futures_util::FutureExt::now_or_never(own.told()).is_some();
         for idle in [true, false] {
-            let kept = own.claim(&ana, 0, &desk, |_| {}).kept;
+            let kept = own.claim(&ana, 0, &interest, |_| {}).kept;
             let told = || {
                 assert!(own.adding.try_lock().is_ok(), "no call waits");
-                drop(own.claim(&ana, 0, &desk, |_| note("begun")));
+                drop(own.claim(&ana, 0, &interest, |_| note("begun")));
                 assert!(!may_read(), "whoever reads does");
                 note("told");
             };
@@ -459,7 +463,7 @@ mod tests {
             // What is told from now on is for whoever reads now to tell.
             own.end(&kept, || note("told")).await;
             assert!(noted().is_empty());
-            let anew = own.claim(&ana, 0, &desk, |_| note("begun"));
+            let anew = own.claim(&ana, 0, &interest, |_| note("begun"));
             own.forget(&anew.kept);
             own.end(&anew.kept, || note("told")).await;
             assert_eq!(noted(), ["told"]);
@@ -470,7 +474,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_was_refused_and_comes_with_another_token_is_read_for_again_and_waited_for() {
         let own = own(3);
-        let claim = |who: &Arc<Identity>| own.claim(who, 0, &Desk::default(), |_| {});
+        let claim = |who: &Arc<Identity>| own.claim(who, 0, &ResourceInterest::default(), |_| {});
         let token = |token| with_token("ana", Some(token));
         let (old, new) = (token("old"), token("new"));
         let refused = |who: &Arc<Identity>| Read {
@@ -481,7 +485,7 @@ mod tests {
         first.kept.settle(refused(&old));
         let spacing = Spacing::new(Instant::now());
         let rings = |claim: &Claim| {
-            let rung = futures_util::FutureExt::now_or_never(claim.kept.bell.rung(&spacing));
+            let rung = futures_util::FutureExt::now_or_never(claim.kept.refresh.rung(&spacing));
             rung.is_some()
         };
         // With the same token there is nothing to wait for, also where what it proves was found out anew.
@@ -512,7 +516,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_logs_in_anew_is_waited_for_until_that_was_read() {
         let own = own(3);
-        let claim = |mark| own.claim(&somebody("ana"), mark, &Desk::default(), |_| {});
+        let claim = |mark| own.claim(&somebody("ana"), mark, &ResourceInterest::default(), |_| {});
         let read = |mark| Read {
             mark,
             refused: Vec::new(),

@@ -19,8 +19,8 @@ use crate::{
     protocol::methods::ListKind,
     upstream::{
         Claim, CredentialError, Deadline, Peer, UpstreamError,
-        bell::Spacing,
         holdings::Holder,
+        refresh_signal::Spacing,
         shared::Shared,
         supervisor::{COALESCE, pace},
     },
@@ -42,7 +42,7 @@ impl Shared {
             tasks.spawn(async move { shared.keep(kept).await });
         };
         let own = &self.terms.own;
-        Some(own.claim(identity, mark, &self.terms.desk, begin))
+        Some(own.claim(identity, mark, &self.terms.interest, begin))
     }
 
     /// Where the upstream is not there and may be reached with this principal's token, has that tried; whether it is so.
@@ -108,16 +108,16 @@ impl Shared {
             let off = matches!(found, Ok(None));
             let peer = found.ok().flatten();
             if peer.is_some() {
-                kept.desk.begin();
+                kept.interest.begin();
             } else {
-                kept.desk.away();
+                kept.interest.away();
             }
             let mut ended = pin!(async {
                 match &peer {
                     Some(peer) => tokio::select! {
                         biased;
-                        () = self.left(peer) => kept.desk.away(),
-                        () = peer.watch_for(&identity, &kept.bell, &kept.desk) => {}
+                        () = self.left(peer) => kept.interest.away(),
+                        () = peer.watch_for(&identity, &kept.refresh, &kept.interest) => {}
                     },
                     None if off => self.allowed().await,
                     None => drop(self.found().await),
@@ -158,7 +158,7 @@ impl Shared {
                 rung = false;
                 tokio::select! {
                     biased;
-                    told = kept.bell.rung(&spacing) => {
+                    told = kept.refresh.rung(&spacing) => {
                         rung = true;
                         spacing.after(told.changed, COALESCE);
                     }
@@ -346,7 +346,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
 
 /// Whoever watched something is away, and what was read is held by those alone who still wait or listen.
 fn let_go(kept: &Kept) {
-    kept.desk.away();
+    kept.interest.away();
     kept.holder.keep(None);
 }
 

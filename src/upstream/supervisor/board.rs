@@ -13,8 +13,8 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::{
-    CredentialError, Past, Peer, UpstreamError, bell::Spacing, credentials::Credentials,
-    health::jittered, modern, shared::Shared, sink::Sink, terms::Terms,
+    CredentialError, Past, Peer, UpstreamError, credentials::Credentials, health::jittered, modern,
+    refresh_signal::Spacing, shared::Shared, sink::Sink, terms::Terms,
 };
 use crate::{
     catalog::Contribution,
@@ -154,7 +154,7 @@ impl Board {
             lists = tokio::select! {
                 biased;
                 error = ended.as_mut() => return error,
-                rung = shared.terms.bell.rung(&spacing) => {
+                rung = shared.terms.refresh.rung(&spacing) => {
                     spacing.after(rung.changed, COALESCE);
                     rung.lists
                 }

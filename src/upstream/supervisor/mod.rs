@@ -130,7 +130,7 @@ impl Supervisor {
             self.be(ConnectionState::Away { retry_at }, Some(error));
         }
         self.shared.settled.cancel();
-        self.shared.terms.desk.away();
+        self.shared.terms.interest.away();
         if let Some(peer) = self.current.take() {
             dismiss(&self.shared, peer);
         }
@@ -172,7 +172,7 @@ impl Supervisor {
             }
             tracing::info!(upstream = %self.shared.spec.id, "an operator wants it another way");
             if self.shared.is_ready() {
-                self.shared.terms.desk.lost();
+                self.shared.terms.interest.lost();
             }
             let peer = self.current.take();
             self.gone(Mishap::wanted("restarted by an operator"), Instant::now());
@@ -191,7 +191,7 @@ impl Supervisor {
         if let Some(credentials) = &self.shared.terms.credentials {
             credentials.loan().forget();
         }
-        self.shared.terms.desk.away();
+        self.shared.terms.interest.away();
         self.board.withdrawn();
         self.shared.settled.cancel();
         tracing::info!(upstream = %self.shared.spec.id, "upstream is disabled");
@@ -212,9 +212,9 @@ impl Supervisor {
             self.shared.circuit.reset();
             self.be(ConnectionState::Ready(Arc::clone(&peer)), None);
             tracing::info!(upstream = %self.shared.spec.id, revision = %peer.card().revision, "upstream is there");
-            self.shared.terms.desk.begin();
+            self.shared.terms.interest.begin();
             let end = self.serve(&peer).await;
-            self.shared.terms.desk.lost();
+            self.shared.terms.interest.lost();
             let error = match end {
                 End::Lost(error) => error,
                 End::Other(peer, closed) => {
@@ -329,7 +329,7 @@ impl Supervisor {
     fn gone(&mut self, error: Mishap, retry_at: Instant) {
         let retry_at = Some(retry_at);
         self.be(ConnectionState::Away { retry_at }, Some(error));
-        self.shared.terms.desk.away();
+        self.shared.terms.interest.away();
         if let Some(peer) = self.current.take() {
             dismiss(&self.shared, peer);
         }

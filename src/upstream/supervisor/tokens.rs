@@ -118,8 +118,8 @@ async fn that_nobody_has_come_yet_is_told_once_and_not_as_a_credential_that_was_
     };
     let tasks = Tasks::new();
     let connections = Connections::open(connect, Fetcher::new(None).unwrap(), &tasks).unwrap();
-    let (bounds, desk) = (Default::default(), Arc::default());
-    let terms = Terms::with(&spec, bounds, desk, tasks.clone(), Some(connections));
+    let (bounds, interest) = (Default::default(), Arc::default());
+    let terms = Terms::with(&spec, bounds, interest, tasks.clone(), Some(connections));
     let logged = Logged::new();
     let told = |words: &str| logged.text().matches(words).count();
     let (_sink, upstream, _tasks) = started_on(&spec, terms, &serving(script));

@@ -7,7 +7,7 @@ use tower::service_fn;
 use usher::{
     call::{Call, Op, Outcome, Reply, ServerCard},
     downstream::{
-        Backing, Door, DoorBounds, DrainDeadline, EndpointParts, McpEndpoint, SessionBounds,
+        Backing, Door, DrainDeadline, EndpointParts, McpEndpoint, MessageBounds, SessionBounds,
         Sessions, Starting,
     },
     json::{Json, Limits},
@@ -68,7 +68,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
         closing: CancellationToken::new(),
         starting: Starting::default(),
         observed: false,
-        bounds: DoorBounds::default(),
+        bounds: MessageBounds::default(),
     };
     let endpoint = McpEndpoint::new(EndpointParts {
         door: Arc::new(door),

@@ -2,7 +2,7 @@
 //!
 //! All questions of a round go out at once on the stream of the call; when the answers are in, the call is made again with
 //! them, through the whole stack, until it ends; what its server tells meanwhile is told as it comes. Guarantees: an answer that
-//! was refused, or did not come within `DoorBounds::patience`, is never taken for consent; the call's deadline counts machines'
+//! was refused, or did not come within `MessageBounds::patience`, is never taken for consent; the call's deadline counts machines'
 //! time only; a call that is given up between two rounds is not left waiting upstream; one that ends while its client is asked ends at once, and a question that is taken back is taken back
 //! from the client (PROTOCOL A4), and that end is on record as any other is (SECURITY 8).
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     audit::journal::Journal,
     call::{Identity, IdentityKind, Principal},
-    downstream::{Backing, Door, DoorBounds, DrainDeadline, SessionBounds, Sessions, Starting},
+    downstream::{Backing, Door, DrainDeadline, MessageBounds, SessionBounds, Sessions, Starting},
     tasks::{PerLaneArc, Tasks},
 };
 
@@ -26,7 +26,7 @@ fn door(service: McpService, tasks: &Tasks) -> Door {
         closing: CancellationToken::new(),
         starting: Starting::default(),
         observed: false,
-        bounds: DoorBounds::default(),
+        bounds: MessageBounds::default(),
         journal: Journal::off(),
     }
 }

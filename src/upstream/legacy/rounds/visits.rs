@@ -21,7 +21,7 @@ impl events::Sender for Visitor {
 async fn that_a_page_is_done_with_is_told_to_who_sent_somebody_there_also_on_anothers_call() {
     let (transport, peer) = played(&an_address()).await;
     let visitor = Arc::<Visitor>::default();
-    peer.terms.desk.pages().sent("u/e", &visitor);
+    peer.terms.interest.pages().sent("u/e", &visitor);
     let complete = note(
         "notifications/elicitation/complete",
         r#"{"elicitationId":"e"}"#,

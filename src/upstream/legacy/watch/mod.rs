@@ -17,16 +17,16 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{Legacy, session::Session};
 use crate::{
     call::Identity,
-    events::{Desk, Lists, Wanted},
+    events::{Lists, ResourceInterest, Wanted},
     json::Json,
     jsonrpc::Frame,
     protocol::{codes, meta, methods},
     upstream::{
         UpstreamError,
-        bell::Bell,
         exchange::{self, AskOutcome},
         health::{Pause, is_unconnected},
         promised::Promised,
+        refresh_signal::RefreshSignal,
     },
 };
 
@@ -44,16 +44,16 @@ impl Legacy {
             let began = Instant::now();
             if let Ok(session) = self.session(&self.service, None, deadline).await {
                 let opened = || {
-                    self.terms.bell.missed(Promised::of(&session.card).lists);
-                    self.terms.desk.look_again();
+                    self.terms.refresh.missed(Promised::of(&session.card).lists);
+                    self.terms.interest.look_again();
                 };
                 tokio::select! {
                     biased;
                     () = session.gone.cancelled() => {}
                     () = hear(&session, opened) => {}
-                    () = Subscriptions::of(&session, &self.terms.desk).keep() => {}
+                    () = Subscriptions::of(&session, &self.terms.interest).keep() => {}
                 }
-                self.terms.desk.lost();
+                self.terms.interest.lost();
             }
             sleep(pause.after(began.elapsed())).await;
         }
@@ -62,7 +62,12 @@ impl Legacy {
 
 impl Legacy {
     /// Watches for changes of what one principal is offered, on the session that it is read on.
-    pub(super) async fn keep_watch_for(&self, who: &Arc<Identity>, bell: &Bell, desk: &Arc<Desk>) {
+    pub(super) async fn keep_watch_for(
+        &self,
+        who: &Arc<Identity>,
+        refresh: &RefreshSignal,
+        interest: &Arc<ResourceInterest>,
+    ) {
         let mut pause = Pause::default();
         loop {
             let deadline = Instant::now() + self.terms.timeouts.connect;
@@ -71,16 +76,16 @@ impl Legacy {
                 && let Ok(session) = self.session(&slot, Some(who), deadline).await
             {
                 let opened = || {
-                    bell.missed(Promised::of(&session.card).lists);
-                    desk.look_again();
+                    refresh.missed(Promised::of(&session.card).lists);
+                    interest.look_again();
                 };
                 tokio::select! {
                     biased;
                     () = session.gone.cancelled() => {}
                     () = hear(&session, opened) => {}
-                    () = Subscriptions::of(&session, desk).keep() => {}
+                    () = Subscriptions::of(&session, interest).keep() => {}
                 }
-                desk.lost();
+                interest.lost();
             }
             sleep(pause.after(began.elapsed())).await;
         }
@@ -122,7 +127,7 @@ async fn hear(session: &Session, opened: impl Fn()) {
                 tracing::debug!(%error, "a session's stream cannot be opened");
                 if is_unconnected(&error) {
                     // It may be gone: then its lists cannot be read either.
-                    terms.bell.ring(Lists::ALL);
+                    terms.refresh.ring(Lists::ALL);
                 }
             }
         }
@@ -142,7 +147,7 @@ fn says_gone(error: &UpstreamError, heard: bool) -> bool {
 /// What is subscribed to on one session.
 struct Subscriptions<'a> {
     session: &'a Arc<Session>,
-    desk: &'a Arc<Desk>,
+    interest: &'a Arc<ResourceInterest>,
     able: bool,
     /// What was wanted when it was last looked at.
     wanted: HashMap<Arc<str>, Wanted>,
@@ -176,11 +181,11 @@ enum Done {
 }
 
 impl<'a> Subscriptions<'a> {
-    fn of(session: &'a Arc<Session>, desk: &'a Arc<Desk>) -> Self {
+    fn of(session: &'a Arc<Session>, interest: &'a Arc<ResourceInterest>) -> Self {
         Self {
             able: Promised::of(&session.card).resources,
             session,
-            desk,
+            interest,
             wanted: HashMap::new(),
             held: HashMap::new(),
             todo: VecDeque::new(),
@@ -190,7 +195,7 @@ impl<'a> Subscriptions<'a> {
     }
 
     async fn keep(mut self) {
-        let mut changes = self.desk.changes();
+        let mut changes = self.interest.changes();
         self.look();
         loop {
             self.ask();
@@ -205,7 +210,7 @@ impl<'a> Subscriptions<'a> {
                 Some((uri, done)) = self.under_way.next() => self.done(uri, done),
                 changed = changes.changed() => match changed {
                     Ok(()) => self.look(),
-                    // The desk outlives its watch.
+                    // The interest outlives its watch.
                     Err(_) => return pending().await,
                 },
                 () = again => {
@@ -219,9 +224,9 @@ impl<'a> Subscriptions<'a> {
 
     /// Looks at what is wanted now.
     fn look(&mut self) {
-        let wanted = self.desk.wanted();
+        let wanted = self.interest.wanted();
         if !self.able {
-            self.desk.settle(wanted.iter().map(|it| (it, false)));
+            self.interest.settle(wanted.iter().map(|it| (it, false)));
             return;
         }
         let verdict = |uri| match self.held.get(uri)? {
@@ -230,7 +235,7 @@ impl<'a> Subscriptions<'a> {
             Held::No => Some(false),
         };
         let verdicts = wanted.iter().filter_map(|it| Some((it, verdict(&it.uri)?)));
-        self.desk.settle(verdicts);
+        self.interest.settle(verdicts);
         self.wanted = wanted
             .into_iter()
             .map(|it| (Arc::clone(&it.uri), it))
@@ -280,7 +285,7 @@ impl<'a> Subscriptions<'a> {
             None => self.held.remove(&uri),
         };
         if let (Some(verdict), Some(wanted)) = (verdict, self.wanted.get(&uri)) {
-            self.desk.settle([(wanted, verdict)]);
+            self.interest.settle([(wanted, verdict)]);
         }
         match done {
             Done::Gone => self.session.gone.cancel(),

@@ -65,7 +65,7 @@ async fn watching(
     let terms = Terms::new(
         &spec,
         CatalogBounds::default(),
-        hub.desk(&up()),
+        hub.interest(&up()),
         tasks.clone(),
     );
     let wire = Wire::new(Arc::<Scripted>::clone(&transport), streamable);
@@ -87,7 +87,7 @@ async fn watching(
         Isolation::Session,
         &terms,
     ));
-    terms.desk.begin();
+    terms.interest.begin();
     let watched = Arc::clone(&peer);
     tasks.spawn(async move { watched.watch().await });
     // The watch has begun when it has had its turn.
@@ -104,7 +104,7 @@ impl Rig {
     async fn listener(&self, uris: &[&str]) -> (Listener, Vec<bool>) {
         let watched = uris
             .iter()
-            .map(|uri| (self.hub.desk(&up()), Arc::from(*uri)));
+            .map(|uri| (self.hub.interest(&up()), Arc::from(*uri)));
         let mut listener = self
             .hub
             .listen(&Scope::All, Lists::NONE, watched, None)
@@ -123,8 +123,10 @@ impl Rig {
     async fn rung(&self) -> Lists {
         self.peer
             .terms
-            .bell
-            .rung(&crate::upstream::bell::Spacing::new(Instant::now()))
+            .refresh
+            .rung(&crate::upstream::refresh_signal::Spacing::new(
+                Instant::now(),
+            ))
             .await
             .lists
     }

@@ -24,17 +24,17 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use super::{doubt, self_description};
 use crate::{
     call::{ServerCard, Trail},
-    events::{Desk, Lists, Wanted},
+    events::{Lists, ResourceInterest, Wanted},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, Notification, RpcError, encode},
     protocol::{Revision, codes, members, meta, methods, methods::ListKind, mirror},
     upstream::{
         Deadline, UpstreamError,
-        bell::Bell,
         exchange::bare,
         health::{Pause, is_unconnected},
         line::Line,
         promised::Promised,
+        refresh_signal::RefreshSignal,
         transport::{Answer, Frames, Outbound},
     },
 };
@@ -86,14 +86,19 @@ impl From<UpstreamError> for NotListening {
     }
 }
 
-/// Listens for as long as it is polled: for what rings `bell`, and for the resources that `desk` wants. What is heard goes where
+/// Listens for as long as it is polled: for what rings `refresh`, and for the resources that `interest` wants. What is heard goes where
 /// the line says.
-pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard, bell: &Bell, desk: &Arc<Desk>) {
+pub(super) async fn watch(
+    line: &Arc<Line>,
+    card: &ServerCard,
+    refresh: &RefreshSignal,
+    interest: &Arc<ResourceInterest>,
+) {
     let offered = Promised::of(card);
     let mut watch = Watch {
         line,
-        bell,
-        desk,
+        refresh,
+        interest,
         revision: card.revision,
         offered,
         known: true,
@@ -112,8 +117,8 @@ pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard, bell: &Bell, desk
 
 struct Watch<'a> {
     line: &'a Arc<Line>,
-    bell: &'a Bell,
-    desk: &'a Arc<Desk>,
+    refresh: &'a RefreshSignal,
+    interest: &'a Arc<ResourceInterest>,
     revision: Revision,
     offered: Promised,
     /// Whether the server knows listens, as far as it said.
@@ -138,10 +143,10 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     async fn run(&mut self) {
-        let mut changes = self.desk.changes();
+        let mut changes = self.interest.changes();
         loop {
             changes.borrow_and_update();
-            let wake = self.decide(self.desk.wanted());
+            let wake = self.decide(self.interest.wanted());
             let live = self.live.as_mut().map(Listening::next);
             let opening = self.opening.as_mut().map(|(_, opening)| opening);
             let wake = wake.map(sleep_until);
@@ -157,7 +162,7 @@ impl Watch<'_> {
                 },
                 Some(()) = OptionFuture::from(wake) => {}
                 changed = changes.changed() => if changed.is_err() {
-                    // The desk outlives its watch.
+                    // The interest outlives its watch.
                     return pending().await;
                 },
             }
@@ -179,7 +184,7 @@ impl Watch<'_> {
         let verdicts = wanted
             .iter()
             .filter_map(|wanted| Some((wanted, verdict(&wanted.uri)?)));
-        self.desk.settle(verdicts);
+        self.interest.settle(verdicts);
         if !self.known || self.opening.is_some() {
             return None;
         }
@@ -265,7 +270,7 @@ impl Watch<'_> {
                 tracing::debug!(%upstream, %error, "an upstream cannot be listened to");
                 if is_unconnected(&error) {
                     // It may be gone: then its lists cannot be read either.
-                    self.line.terms.bell.ring(Lists::ALL);
+                    self.line.terms.refresh.ring(Lists::ALL);
                 }
             }
         }
@@ -283,15 +288,15 @@ impl Watch<'_> {
 
     /// Something may have been missed.
     fn look_again(&self) {
-        self.bell.missed(self.offered.lists);
-        self.desk.look_again();
+        self.refresh.missed(self.offered.lists);
+        self.interest.look_again();
     }
 
     fn ended(&mut self, end: &UpstreamError) {
         tracing::debug!(upstream = %self.line.terms.id, %end, "a listen ended");
         let lived = self.live.take().map(|live| live.began.elapsed());
         self.retry_at = Instant::now() + self.pause.after(lived.unwrap_or_default());
-        self.desk.lost();
+        self.interest.lost();
     }
 }
 

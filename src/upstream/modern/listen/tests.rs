@@ -78,7 +78,7 @@ fn watching(
     let terms = Terms::new(
         &spec,
         crate::catalog::rules::CatalogBounds::default(),
-        hub.desk(&up()),
+        hub.interest(&up()),
         tasks.clone(),
     );
     let wire = Wire::new(Arc::<Scripted>::clone(&transport), streamable);
@@ -91,7 +91,7 @@ fn watching(
         server_info: None,
         ttl_millis: 0,
     };
-    terms.desk.begin();
+    terms.interest.begin();
     let rig = Rig {
         transport,
         hub,
@@ -109,8 +109,9 @@ impl Rig {
     fn begin(&self) {
         let (line, card) = (Arc::clone(&self.line), self.card.clone());
         let watching = self.tasks.child();
-        watching
-            .spawn(async move { watch(&line, &card, &line.terms.bell, &line.terms.desk).await });
+        watching.spawn(async move {
+            watch(&line, &card, &line.terms.refresh, &line.terms.interest).await
+        });
         *self.watching.lock().unwrap() = watching;
     }
 
@@ -124,7 +125,7 @@ impl Rig {
     async fn listener(&self, uris: &[&str]) -> (Listener, Vec<bool>) {
         let watched = uris
             .iter()
-            .map(|uri| (self.hub.desk(&up()), Arc::from(*uri)));
+            .map(|uri| (self.hub.interest(&up()), Arc::from(*uri)));
         let mut listener = self
             .hub
             .listen(&Scope::All, Lists::NONE, watched, None)
@@ -148,8 +149,10 @@ impl Rig {
     /// The lists that are to be read again.
     async fn rung(&self) -> Lists {
         self.terms
-            .bell
-            .rung(&crate::upstream::bell::Spacing::new(Instant::now()))
+            .refresh
+            .rung(&crate::upstream::refresh_signal::Spacing::new(
+                Instant::now(),
+            ))
             .await
             .lists
     }

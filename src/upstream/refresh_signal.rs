@@ -1,4 +1,4 @@
-//! The bell: somebody says that lists are to be read again, and which.
+//! The refresh signal: somebody says that lists are to be read again, and which.
 //!
 //! Guarantees: ringing never waits and keeps nothing but a bit a list; what is rung while nobody listens is heard later.
 
@@ -21,9 +21,9 @@ const EACH: [Lists; 3] = [
     Lists::of(ListKind::Resources),
 ];
 
-/// The bell of one upstream. One supervisor listens.
+/// Asks for the lists of one upstream to be read again. One supervisor listens.
 #[derive(Debug, Default)]
-pub struct Bell {
+pub struct RefreshSignal {
     /// Lists that are said to be others now.
     changed: AtomicU8,
     /// Lists whose changes may have been missed.
@@ -85,7 +85,7 @@ impl Spacing {
     }
 }
 
-impl Bell {
+impl RefreshSignal {
     /// These lists are others now, says somebody.
     pub(super) fn ring(&self, lists: Lists) {
         self.put(&self.changed, lists);
@@ -137,22 +137,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_changed_waits_its_turn_and_what_was_missed_does_not() {
-        let bell = Bell::default();
+        let refresh = RefreshSignal::default();
         let began = Instant::now();
         let mut spacing = Spacing::new(began);
         spacing.after(Lists::ALL, PAUSE);
-        bell.ring(TOOLS);
-        bell.missed(PROMPTS);
-        let rung = bell.rung(&spacing).await;
+        refresh.ring(TOOLS);
+        refresh.missed(PROMPTS);
+        let rung = refresh.rung(&spacing).await;
         assert_eq!((rung.lists, rung.changed), (PROMPTS, Lists::NONE));
         assert_eq!(began.elapsed(), Duration::ZERO);
         for _ in 0..1_000 {
-            bell.ring(TOOLS);
+            refresh.ring(TOOLS);
         }
-        let rung = bell.rung(&spacing).await;
+        let rung = refresh.rung(&spacing).await;
         assert_eq!((rung.lists, rung.changed), (TOOLS, TOOLS));
         assert_eq!(began.elapsed(), PAUSE);
-        let silent = bell.rung(&spacing);
+        let silent = refresh.rung(&spacing);
         assert!(
             tokio::time::timeout(Duration::from_secs(60), silent)
                 .await
@@ -162,19 +162,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_that_changes_again_and_again_does_not_hold_up_another() {
-        let bell = Bell::default();
+        let refresh = RefreshSignal::default();
         let began = Instant::now();
         let mut spacing = Spacing::new(began);
-        bell.ring(TOOLS);
-        assert_eq!(bell.rung(&spacing).await.changed, TOOLS);
+        refresh.ring(TOOLS);
+        assert_eq!(refresh.rung(&spacing).await.changed, TOOLS);
         spacing.after(TOOLS, PAUSE);
-        bell.ring(TOOLS);
-        bell.ring(PROMPTS);
-        assert_eq!(bell.rung(&spacing).await.changed, PROMPTS);
+        refresh.ring(TOOLS);
+        refresh.ring(PROMPTS);
+        assert_eq!(refresh.rung(&spacing).await.changed, PROMPTS);
         assert_eq!(began.elapsed(), Duration::ZERO);
         spacing.after(PROMPTS, PAUSE);
-        bell.ring(PROMPTS);
-        assert_eq!(bell.rung(&spacing).await.changed, TOOLS | PROMPTS);
+        refresh.ring(PROMPTS);
+        assert_eq!(refresh.rung(&spacing).await.changed, TOOLS | PROMPTS);
         assert_eq!(began.elapsed(), PAUSE);
     }
 }

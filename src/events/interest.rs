@@ -1,8 +1,8 @@
-//! The desk of one upstream: which of its resources are wanted, which it tells of, and who hears it.
+//! Interest in the resources of one upstream: which of them are wanted, which it tells of, and who hears it.
 //!
 //! Guarantees: a URI is wanted for as long as somebody watches it and no longer; whoever watched it while the upstream did not
-//! tell is told to look again; what is wanted by a principal who is offered something of their own is wanted, and told, at a
-//! desk of theirs. Bounds: [`WANTED`] URIs; looking up an update takes at most [`DEPTH`] steps of it; a principal's desk lasts
+//! tell is told to look again; what is wanted by a principal who is offered something of their own is wanted, and told, in
+//! one of theirs. Bounds: [`WANTED`] URIs; looking up an update takes at most [`DEPTH`] steps of it; a principal's lasts
 //! for as long as somebody holds it.
 
 use std::{
@@ -22,16 +22,16 @@ const URI_BYTES: usize = 8 << 10;
 /// How many of the parents of an updated resource are looked for.
 const DEPTH: usize = 64;
 
-/// The desk of one upstream.
+/// Interest in the resources of one upstream.
 #[derive(Debug)]
-pub struct Desk {
+pub struct ResourceInterest {
     /// A std mutex: held to come, to go, to settle and to tell; never across an await.
     ledger: Mutex<Ledger>,
     /// Counts up when other URIs are wanted.
     wanted: watch::Sender<u64>,
     /// Counts up when more is known of what is in force.
     settled: watch::Sender<u64>,
-    /// Desks of those who are offered something of their own.
+    /// Those of principals who are offered something of their own.
     own: Mutex<HashMap<Grantee, Weak<Self>>>,
     /// Pages that people were sent to, of all upstreams.
     pages: Arc<Pages>,
@@ -75,7 +75,7 @@ pub struct Wanted {
     pub stamp: u64,
 }
 
-impl Default for Desk {
+impl Default for ResourceInterest {
     fn default() -> Self {
         Self {
             ledger: Mutex::default(),
@@ -87,7 +87,7 @@ impl Default for Desk {
     }
 }
 
-impl Desk {
+impl ResourceInterest {
     /// One that knows of these pages.
     pub(super) fn sharing(pages: Arc<Pages>) -> Self {
         Self {
@@ -101,21 +101,21 @@ impl Desk {
         &self.pages
     }
 
-    /// The desk of one to whom the upstream offers something of their own. It stays the same for as long as anybody holds it.
+    /// The interest of one to whom the upstream offers something of their own. It stays the same for as long as anybody holds it.
     pub fn own(&self, who: &Grantee) -> Arc<Self> {
         let mut own = held(&self.own);
-        if let Some(desk) = own.get(who).and_then(Weak::upgrade) {
-            return desk;
+        if let Some(interest) = own.get(who).and_then(Weak::upgrade) {
+            return interest;
         }
-        own.retain(|_, desk| desk.strong_count() > 0);
-        let desk = Arc::new(Self::sharing(Arc::clone(&self.pages)));
-        own.insert(who.clone(), Arc::downgrade(&desk));
-        desk
+        own.retain(|_, interest| interest.strong_count() > 0);
+        let interest = Arc::new(Self::sharing(Arc::clone(&self.pages)));
+        own.insert(who.clone(), Arc::downgrade(&interest));
+        interest
     }
 }
 
 /// What a watch of the upstream does.
-impl Desk {
+impl ResourceInterest {
     /// A watch begins: from now on it is worth waiting for what it finds out.
     pub fn begin(&self) {
         held(&self.ledger).standing = Standing::Watching;
@@ -222,7 +222,7 @@ impl Want {
 }
 
 /// What listeners do.
-impl Desk {
+impl ResourceInterest {
     /// Somebody watches a URI; false when there are too many.
     pub(super) fn watch(
         &self,
@@ -275,7 +275,7 @@ impl Desk {
             let verdict = ledger.wants.get(uri).map(|want| want.verdict);
             ledger.standing == Standing::Away || verdict.is_none_or(|verdict| verdict.is_some())
         };
-        // The sender is this desk's own, so it is there.
+        // The sender is this one's own, so it is there.
         drop(settled.wait_for(known).await);
     }
 

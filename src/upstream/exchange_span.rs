@@ -24,7 +24,7 @@ use crate::{
 
 /// An exchange that is watched. Dropped before its end was told, it was given up.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct ExchangeSpan {
     method: &'static str,
     revision: Option<Revision>,
     upstream: UpstreamId,
@@ -35,7 +35,7 @@ pub(super) struct Watched {
     told: bool,
 }
 
-impl Watched {
+impl ExchangeSpan {
     /// An exchange on behalf of `call`, at `revision`, of this number, over a pipe or not; `None` where it need not be watched.
     pub(super) fn of(
         call: &Call,
@@ -158,7 +158,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for ExchangeSpan {
     fn drop(&mut self) {
         self.tell(Some("cancelled"), None);
     }

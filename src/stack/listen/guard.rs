@@ -1,7 +1,7 @@
-//! Wards: a listen goes on under the policies of the moment, not under those that held when it began (SECURITY AUTHZ-10).
+//! The guard of a listen: it goes on under the policies of the moment, not under those that held when it began (SECURITY AUTHZ-10).
 //!
 //! Guarantees: a list is told of only when what its listener sees of it is another; a resource only while its listener may
-//! hear of it. Where no policy is configured and everybody sees the same there is no ward.
+//! hear of it. Where no policy is configured and everybody sees the same there is no guard.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::{
     protocol::methods::ListKind,
     snapshot::{Snapshot, World},
     stack::authorize,
-    stage::{Watchable, Watched},
+    stage::{PermittedWatch, Watchable},
 };
 
 /// What a listen goes by while it lasts.
-pub(super) struct Ward {
+pub(super) struct ListenGuard {
     world: Arc<World>,
     call: Box<Call>,
     /// What was seen when each of the lists was told of last: tools, prompts, resources.
@@ -28,8 +28,8 @@ pub(super) struct Ward {
     regranted: watch::Receiver<u64>,
 }
 
-impl Ward {
-    /// The ward of a call that listens for `wanted`, pinned to `snapshot`; `None` where everybody sees the same.
+impl ListenGuard {
+    /// The guard of a call that listens for `wanted`, pinned to `snapshot`; `None` where everybody sees the same.
     pub(super) fn of(
         call: Box<Call>,
         snapshot: &Snapshot,
@@ -94,7 +94,7 @@ impl Ward {
     }
 
     /// Whether the listener may still hear of everything that it watches.
-    pub(super) fn may_hear_all(&self, watched: &[Watched], in_force: &[bool]) -> bool {
+    pub(super) fn may_hear_all(&self, watched: &[PermittedWatch], in_force: &[bool]) -> bool {
         let snapshot = self.world.seen_by(&self.call.identity);
         let kept = watched.iter().zip(in_force).filter(|(_, kept)| **kept);
         kept.into_iter().all(|(watched, _)| {
@@ -173,12 +173,12 @@ mod tests {
         let world = Arc::new(World::new(nothing, Hub::new(Default::default())));
         world.expect_own();
         let pinned = world.load();
-        let ward = |wanted| Ward::of(listening(), &pinned, &world, wanted).unwrap();
-        assert_eq!(ward(Lists::ALL).unsure(), None);
+        let guard = |wanted| ListenGuard::of(listening(), &pinned, &world, wanted).unwrap();
+        assert_eq!(guard(Lists::ALL).unsure(), None);
         world.govern(&Policy::unrestricted()).unwrap();
-        let mut prompts = ward(Lists::of(ListKind::Prompts));
+        let mut prompts = guard(Lists::of(ListKind::Prompts));
         assert_eq!(prompts.unsure(), Some(ListKind::Prompts));
         assert_eq!(prompts.unsure(), None);
-        assert_eq!(ward(Lists::NONE).unsure(), None);
+        assert_eq!(guard(Lists::NONE).unsure(), None);
     }
 }
