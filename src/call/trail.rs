@@ -336,7 +336,7 @@ impl Trail {
     }
 
     /// Why the gateway ended the call, or the request that it runs for, where it did.
-    pub fn is_cut(&self) -> Option<Cut> {
+    pub fn cut_reason(&self) -> Option<Cut> {
         let kept = self.0.as_ref()?;
         let why = |kept: &Kept| Cut::of(kept.cut.load(Relaxed));
         why(kept).or_else(|| why(kept.of_request()))
@@ -433,14 +433,14 @@ mod tests {
     fn the_end_of_a_request_is_the_end_of_whatever_runs_for_it() {
         let trail = Trail::of(Origin::default());
         let renewed = trail.renewed().renewed();
-        assert_eq!(renewed.is_cut(), None);
+        assert_eq!(renewed.cut_reason(), None);
         for why in Cut::ALL {
             trail.cut(Some(why));
-            assert_eq!(renewed.is_cut(), Some(why));
-            assert_eq!(trail.is_cut(), Some(why));
+            assert_eq!(renewed.cut_reason(), Some(why));
+            assert_eq!(trail.cut_reason(), Some(why));
         }
         renewed.cut(None);
-        assert_eq!(trail.is_cut(), None);
+        assert_eq!(trail.cut_reason(), None);
     }
 
     #[test]
@@ -449,9 +449,9 @@ mod tests {
         let (one, two) = (trail.renewed(), trail.renewed());
         one.cut_alone(Cut::Late);
         trail.cut(Some(Cut::Stopping));
-        assert_eq!(one.is_cut(), Some(Cut::Late));
-        assert_eq!(two.is_cut(), Some(Cut::Stopping));
-        assert_eq!(trail.is_cut(), Some(Cut::Stopping));
+        assert_eq!(one.cut_reason(), Some(Cut::Late));
+        assert_eq!(two.cut_reason(), Some(Cut::Stopping));
+        assert_eq!(trail.cut_reason(), Some(Cut::Stopping));
     }
 
     #[test]

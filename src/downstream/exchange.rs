@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// How long a client waits for a first byte before it gets a stream with signs of life in it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STREAM_AFTER: Duration = Duration::from_secs(10);
 
 /// How an era words what the canonical model says.                      impls: Modern, Legacy
 pub(super) trait Wording: Sync {
@@ -263,7 +263,12 @@ impl Running {
                 Ended::Cancelled => self.stop(),
             };
         }
-        match timeout_at(clock::now() + PATIENCE, poll_fn(|cx| self.poll_first(cx))).await {
+        match timeout_at(
+            clock::now() + STREAM_AFTER,
+            poll_fn(|cx| self.poll_first(cx)),
+        )
+        .await
+        {
             Ok(Some(Ended::With(outcome))) => self.end(outcome),
             Ok(Some(Ended::Cancelled)) => self.stop(),
             // An event came first, or nothing did for a while.

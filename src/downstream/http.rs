@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// After what time to come again to what is too busy for now, where nothing better is known.
-const SOON: Duration = Duration::from_secs(1);
+const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How often a stream shows a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -171,8 +171,8 @@ fn post(
         let read = match &inbound.headers {
             Some(headers) => {
                 let account = BodyAccount {
-                    payer: payer.clone().filter(|_| is_large(&body)),
-                    answers: is_told_large(&body)
+                    payer: payer.clone().filter(|_| may_be_large(&body)),
+                    answers: declares_large(&body)
                         .then(|| answers(door, &inbound))
                         .flatten(),
                 };
@@ -275,8 +275,8 @@ pub(super) async fn read_message(
     } else {
         hold = hold.below(Work::Stream);
         // What is small is read all the same: a cancellation or an answer makes room.
-        if is_large(&body) && !memory::process().takes(Work::Request) {
-            if is_told_large(&body) {
+        if may_be_large(&body) && !memory::process().takes(Work::Request) {
+            if declares_large(&body) {
                 return Err(ReadRefusal::no_memory(Full::Budget).cut_off());
             }
             capped = bounds.body_bytes > memory::SMALL;
@@ -309,13 +309,13 @@ pub(super) async fn read_message(
 }
 
 /// Whether the body may exceed [`memory::SMALL`]: its declared length does, or is unknown.
-pub(super) fn is_large(body: &Incoming) -> bool {
+pub(super) fn may_be_large(body: &Incoming) -> bool {
     let said = http_body::Body::size_hint(body).upper();
     said.is_none_or(|bytes| bytes > memory::SMALL as u64)
 }
 
 /// Whether the body's declared length exceeds [`memory::SMALL`].
-pub(super) fn is_told_large(body: &Incoming) -> bool {
+pub(super) fn declares_large(body: &Incoming) -> bool {
     http_body::Body::size_hint(body).lower() > memory::SMALL as u64
 }
 
@@ -379,7 +379,11 @@ fn one(told: FrameResponse, accepts: Accepts, payer: Option<&Arc<str>>) -> Respo
         StatusCode::TOO_MANY_REQUESTS,
         StatusCode::SERVICE_UNAVAILABLE,
     ];
-    let soon = || for_now.contains(&told.status).then_some(SOON);
+    let soon = || {
+        for_now
+            .contains(&told.status)
+            .then_some(DEFAULT_RETRY_AFTER)
+    };
     if let Some(retry) = told.retry.or_else(soon) {
         let seconds = HeaderValue::from(problem::wait_seconds(retry));
         answer.headers_mut().insert(header::RETRY_AFTER, seconds);
@@ -394,8 +398,8 @@ fn one(told: FrameResponse, accepts: Accepts, payer: Option<&Arc<str>>) -> Respo
 
 /// Small answers go out in one piece; large ones keep the shared bytes they are made of.
 fn body_of(segments: Vec<Bytes>, payer: Option<&Arc<str>>) -> Body {
-    const SMALL: usize = 4 << 10;
-    if segments.iter().map(Bytes::len).sum::<usize>() > SMALL {
+    const JOINED_BYTES: usize = 4 << 10;
+    if segments.iter().map(Bytes::len).sum::<usize>() > JOINED_BYTES {
         let sent = |piece| memory::process().sent_to(payer, piece);
         return Body::pieces(segments.into_iter().map(sent).collect());
     }

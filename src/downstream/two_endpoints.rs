@@ -18,7 +18,7 @@ use super::{
     Accepts, Door, RpcError,
     channel::Channel,
     http::{
-        BodyAccount, is_told_large, not_acceptable, read_message, turned_away, with_signs_of_life,
+        BodyAccount, declares_large, not_acceptable, read_message, turned_away, with_signs_of_life,
         wrong_method,
     },
     legacy::random_id,
@@ -204,7 +204,7 @@ impl Endpoint for MessagesEndpoint {
                 payer: identity.payer(),
                 answers: channel
                     .as_ref()
-                    .filter(|_| is_told_large(&body))
+                    .filter(|_| declares_large(&body))
                     .and_then(|it| it.answers()),
             };
             let limits = (&bounds, &door.closing);

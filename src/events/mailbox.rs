@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Lists, PATIENCE, held};
+use super::{Lists, SLOW_LISTENER_TIMEOUT, held};
 use crate::{
     metrics::{Bound, reached},
     protocol::methods::ListKind,
@@ -98,7 +98,7 @@ impl Mailbox {
             return;
         }
         let since = *waiting.since.get_or_insert_with(Instant::now);
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > SLOW_LISTENER_TIMEOUT {
             *waiting = Waiting {
                 gone: true,
                 waker: waiting.waker.take(),

@@ -1,7 +1,7 @@
 //! The hub: who listens for changes, and telling them (PROTOCOL B7, D1, H16).
 //!
 //! Guarantees: a listener hears of a change only after it can be seen; what it has not taken yet is merged, so a storm
-//! costs it one wake-up and a bounded set; one that takes nothing for [`PATIENCE`] while there is news is let go of; all that
+//! costs it one wake-up and a bounded set; one that takes nothing for [`SLOW_LISTENER_TIMEOUT`] while there is news is let go of; all that
 //! is kept is bounded, and calls never come here but for the pages that they send people to. Deliberately absent: outward URIs (a listener knows how its own look), and
 //! asking upstreams for changes, which their watches do by what the [`ResourceInterest`] of each says.
 
@@ -41,7 +41,7 @@ pub use party::Party;
 use mailbox::Mailbox;
 
 /// How long news may wait for a listener that takes none; the next news after that finds it gone (SECURITY REL-4).
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const SLOW_LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How many may listen at once. Listens that belong to a session are bounded by the bounds of sessions instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -383,7 +383,7 @@ async fn a_listener_that_takes_nothing_is_let_go_of_and_others_are_not() {
     let change = || hub.lists_changed(&Scope::All, Lists::of(ListKind::Tools));
     change();
     assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
-    advance(PATIENCE).await;
+    advance(SLOW_LISTENER_TIMEOUT).await;
     change();
     assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
     advance(Duration::from_millis(1)).await;
@@ -392,7 +392,7 @@ async fn a_listener_that_takes_nothing_is_let_go_of_and_others_are_not() {
     assert_eq!(slow.next().await, None);
     assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
     // Silence is not slowness.
-    advance(PATIENCE * 2).await;
+    advance(SLOW_LISTENER_TIMEOUT * 2).await;
     change();
     assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
 }

@@ -40,7 +40,7 @@ const BACKLOG: u32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// At most one warning about that in this time.
-const TOLD_EACH: Duration = Duration::from_secs(30);
+const WARN_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long answers sent at the drain deadline have to go out.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ pub struct Server {
     accepting: CancellationToken,
     connections: TaskTracker,
     stop: Arc<Stop>,
-    family: CancellationToken,
+    shutdown: CancellationToken,
 }
 
 impl Server {
@@ -87,7 +87,7 @@ impl Server {
             accepting: CancellationToken::new(),
             connections: TaskTracker::new(),
             stop: Arc::clone(&protocols.stop),
-            family: tasks.token().clone(),
+            shutdown: tasks.token().clone(),
         };
         let acceptor = Acceptor {
             listener,
@@ -162,7 +162,7 @@ impl Server {
     /// Whether nothing is left to be waited for.
     async fn ended_within(&self, limit: Duration) -> bool {
         tokio::select! {
-            () = self.family.cancelled() => true,
+            () = self.shutdown.cancelled() => true,
             ended = timeout(limit, self.connections.wait()) => ended.is_ok(),
         }
     }
@@ -232,7 +232,7 @@ impl Acceptor {
                         metrics::reached(Bound::Descriptors);
                     }
                     // Anybody can bring it about, many times a second.
-                    if told.is_none_or(|at| at.elapsed() > TOLD_EACH) {
+                    if told.is_none_or(|at| at.elapsed() > WARN_INTERVAL) {
                         tracing::warn!(%error, "accepting a connection failed; it is tried again");
                         told = Some(Instant::now());
                     }

@@ -126,9 +126,9 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
     let arguments = call.params.root().member("arguments");
     let arguments = arguments.map(|arguments| call.params.slice(arguments));
     let item = Item { kind, route, asked };
-    let began = call.trail.is_read().then(clock::anew);
+    let began = call.trail.is_read().then(clock::now_fresh);
     let decided = decide(call, snapshot, action, &item, arguments.as_ref());
-    let took = began.map(|began| clock::anew() - began);
+    let took = began.map(|began| clock::now_fresh() - began);
     call.trail.note(|facts| {
         facts.spent.policy += took.unwrap_or_default();
         if let Err(denied) = &decided {

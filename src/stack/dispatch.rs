@@ -60,31 +60,37 @@ impl Service<Box<Permitted>> for Dispatch {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, routed: Box<Permitted>) -> Self::Future {
-        let (leaf, routed) = (&*self.0, *routed);
-        match routed.way {
-            Way::Snapshot if let Op::ListTasks(cursor) = &routed.call.op => {
+    fn call(&mut self, permitted: Box<Permitted>) -> Self::Future {
+        let (leaf, permitted) = (&*self.0, *permitted);
+        match permitted.way {
+            Way::Snapshot if let Op::ListTasks(cursor) = &permitted.call.op => {
                 let cursor = cursor.clone();
                 let upstreams = leaf.upstreams.clone();
                 leaf.handles
                     .clone()
-                    .list(upstreams, routed.call, routed.snapshot, cursor)
+                    .list(upstreams, permitted.call, permitted.snapshot, cursor)
                     .boxed()
             }
             Way::Snapshot => {
-                std::future::ready(leaf.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
+                std::future::ready(leaf.answer_from_memory(&permitted.call, &permitted.snapshot))
+                    .boxed()
             }
             // The upstream keeps the call's deadline: one place, one timer.
-            Way::Upstream(passage) => match routed.brought {
-                None => leaf.upstreams.call(*routed.call, passage),
+            Way::Upstream(passage) => match permitted.brought {
+                None => leaf.upstreams.call(*permitted.call, passage),
                 Some(brought) => {
                     let upstreams = leaf.upstreams.clone();
-                    brought::call(upstreams, routed.call, passage, brought, leaf.asking).boxed()
+                    brought::call(upstreams, permitted.call, passage, brought, leaf.asking).boxed()
                 }
             },
             Way::Hub(watched) => {
                 let listens = leaf.listens.clone();
-                async move { listens.open(routed.call, &routed.snapshot, watched).await }.boxed()
+                async move {
+                    listens
+                        .open(permitted.call, &permitted.snapshot, watched)
+                        .await
+                }
+                .boxed()
             }
             Way::Caller(question) => {
                 std::future::ready(Ok(Reply::Done(Outcome::InputRequired(*question)))).boxed()

@@ -60,7 +60,7 @@ pub fn passed() {
 }
 
 /// The time, asked for now: for what begins, or has just ended, and may take long.
-pub fn anew() -> Instant {
+pub fn now_fresh() -> Instant {
     passed();
     now()
 }
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(since(began + 3 * HOUR), Duration::ZERO);
             later();
             assert_eq!(since(began), 2 * HOUR);
-            assert_eq!(anew() - began, 3 * HOUR);
+            assert_eq!(now_fresh() - began, 3 * HOUR);
         });
         later();
         assert_eq!(since(began), 4 * HOUR);

@@ -214,7 +214,7 @@ async fn rel_1_the_trail_of_a_call_that_panicked_says_so_when_the_call_is_droppe
     struct Watch(Trail, Arc<Mutex<Vec<Option<Cut>>>>);
     impl Drop for Watch {
         fn drop(&mut self) {
-            self.1.lock().unwrap().push(self.0.is_cut());
+            self.1.lock().unwrap().push(self.0.cut_reason());
         }
     }
     let told = Arc::<Mutex<Vec<_>>>::default();

@@ -1,6 +1,6 @@
 //! Listens: what of them is in force, and then changes for as long as somebody listens (PROTOCOL B7, D1).
 //!
-//! Guarantees: the acknowledgement is first, comes within [`PATIENCE`], or within [`SUBSCRIBING`] where a session subscribes,
+//! Guarantees: the acknowledgement is first, comes within [`ACK_TIMEOUT`], or within [`SUBSCRIBE_ACK_TIMEOUT`] where a session subscribes,
 //! and names only what will be told, and a session that subscribes to what will not be is refused; nothing else is told afterwards; a call's deadline does not end a listen; where policies
 //! decide who hears of what, those decide that hold when something happens, and a listen that watches what its caller may not
 //! hear of any more ends, so that the next one says what is in force; where the address of what changed may not be told, the watched
@@ -30,10 +30,10 @@ use crate::{
 use guard::ListenGuard;
 
 /// How long an upstream may take to say what it tells of; what it has not said by then is not in force (PROTOCOL H16).
-const PATIENCE: Duration = Duration::from_millis(800);
+const ACK_TIMEOUT: Duration = Duration::from_millis(800);
 /// The same where a session subscribes to one resource, and its client waits for the answer of just that (PROTOCOL D1): as long
 /// as an upstream has for such an answer, unless its configuration gives it more.
-const SUBSCRIBING: Duration = Duration::from_secs(15);
+const SUBSCRIBE_ACK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Serves listens from the hub.
 #[derive(Clone)]
@@ -109,12 +109,16 @@ impl Listens {
             .hub
             .listen(&call.scope, wanted, local, seat)
             .map_err(|_| Error::Limited("too many listens at once; end one, or try again later"))?;
-        let patience = if sessionless { PATIENCE } else { SUBSCRIBING };
+        let timeout = if sessionless {
+            ACK_TIMEOUT
+        } else {
+            SUBSCRIBE_ACK_TIMEOUT
+        };
         let in_force = tokio::select! {
             biased;
             // What was to be acknowledged would end at once.
             () = self.closing.cancelled() => return Err(Error::ShuttingDown),
-            in_force = listener.settle(Instant::now() + patience) => in_force,
+            in_force = listener.settle(Instant::now() + timeout) => in_force,
         };
         // Where it is a session that subscribes, that is all it is for: nobody would be told anything.
         if !sessionless && !asked.subscriptions.is_empty() && !in_force.contains(&true) {

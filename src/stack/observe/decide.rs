@@ -177,7 +177,7 @@ impl Clock {
     fn of(permitted: &Permitted) -> Self {
         Self {
             trail: permitted.call.trail.clone(),
-            began: clock::anew(),
+            began: clock::now_fresh(),
         }
     }
 }

@@ -99,7 +99,7 @@ pub(super) fn without(trail: &Trail) -> Ending<'static> {
     let cut = if thread::panicking() {
         Some(Cut::Panicked)
     } else {
-        trail.is_cut()
+        trail.cut_reason()
     };
     let outcome = match cut {
         None if trail.is_finished() => return Ending::of(End::Ok),

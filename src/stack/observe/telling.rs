@@ -70,7 +70,7 @@ fn ended(of: &Operation, upstream: Option<&UpstreamId>, span: Option<Span>, endi
         error,
     };
     // Asked anew: what is answered in one turn took time too.
-    calls::served(&operation, clock::anew() - of.began);
+    calls::served(&operation, clock::now_fresh() - of.began);
     if let Some(mut span) = span {
         if let Some(upstream) = upstream {
             span.note(names::UPSTREAM, upstream.shared());

@@ -378,9 +378,9 @@ fn timed<T>(trail: &Trail, look: impl FnOnce() -> T) -> T {
     if !trail.is_read() {
         return look();
     }
-    let began = clock::anew();
+    let began = clock::now_fresh();
     let seen = look();
-    let took = clock::anew() - began;
+    let took = clock::now_fresh() - began;
     trail.note(|facts| facts.spent.sanitising += took);
     seen
 }
