@@ -23,7 +23,7 @@ use super::{
     Routes,
     connection::{self, Protocols, Stop},
     descriptors,
-    gate::Names,
+    head_check::Names,
     serve::Site,
     spec::ListenSpec,
     tls,

@@ -14,7 +14,7 @@ pub mod descriptors;
 mod forwarded;
 mod frames;
 mod framing;
-mod gate;
+mod head_check;
 mod io;
 mod serve;
 mod tls;

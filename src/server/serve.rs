@@ -21,7 +21,7 @@ use ipnet::IpNet;
 
 use super::{
     Body, Certified, RemoteEnd, Routes, body, forwarded,
-    gate::{self, Names, Refusal},
+    head_check::{self, Names, Refusal},
     spec::ServerBounds,
     watch::{Flight, Phase, Turn, Watch},
 };
@@ -64,7 +64,7 @@ impl Service<Request<Incoming>> for Serve {
                 forwarded::client(peer.address.ip(), request.headers(), &self.site.trusted);
         }
         let judged = match self.watch.call() {
-            Ok(()) => gate::judge(&mut request, &self.site.names, &self.site.bounds),
+            Ok(()) => head_check::check(&mut request, &self.site.names, &self.site.bounds),
             Err(violation) => Err(Refusal::from(violation)),
         };
         let endpoint = judged.and_then(|()| {

@@ -50,7 +50,7 @@ const ALLOW: &str = "GET, POST, DELETE";
 ///
 /// # Errors
 /// The refusal to answer with.
-pub(super) fn judge<B>(
+pub(super) fn check<B>(
     request: &mut Request<B>,
     names: &Names,
     bounds: &ServerBounds,
