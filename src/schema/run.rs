@@ -417,7 +417,10 @@ mod tests {
     use bytes::Bytes;
 
     use super::{
-        super::{STEPS, tests::schema},
+        super::{
+            STEPS,
+            tests::{schema, told},
+        },
         *,
     };
     use crate::json::{Json, Limits};
@@ -440,5 +443,30 @@ mod tests {
         assert_eq!(run.told.as_ref().map(|told| told.len()), Some(1));
         assert_eq!(run.tells, ALIKE);
         assert!(run.steps > STEPS - 10_000, "{}", run.steps);
+    }
+
+    /// As pydantic writes what is optional: a model cannot mend what is told as the kind that it sent.
+    #[test]
+    fn of_what_may_also_be_null_the_fault_is_told() {
+        const OPTIONAL: &str = r##"{"properties":{
+            "x":{"anyOf":[{"type":"integer","minimum":0,"maximum":10},{"type":"null"}]},
+            "tags":{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"null"}]},
+            "p":{"oneOf":[{"$ref":"#/$defs/place"},{"type":"null"}]},
+            "either":{"anyOf":[{"$ref":"#/$defs/place"},{"type":"object","required":["zip"]}]}},
+            "$defs":{"place":{"type":"object","properties":{"street":{"type":"string"}},"required":["street"]}}}"##;
+        for (value, want) in [
+            (r#"{"x":30}"#, "/x must be at most 10"),
+            (r#"{"x":-1}"#, "/x must be at least 0"),
+            (r#"{"x":"30"}"#, "/x must be an integer or null"),
+            (r#"{"tags":["a",1]}"#, "/tags/1 must be a string"),
+            (r#"{"p":{"street":5}}"#, "/p/street must be a string"),
+            (r#"{"p":[]}"#, "/p must be an object with `street` or null"),
+            (
+                r#"{"either":{}}"#,
+                "/either must be an object with `street` or an object with `zip`",
+            ),
+        ] {
+            assert_eq!(told(OPTIONAL, value), [want], "{value}");
+        }
     }
 }

@@ -105,31 +105,6 @@ fn msg_12_what_is_told_names_the_place_and_what_is_wanted_and_never_the_value() 
     assert_eq!(all.len(), TOLD);
 }
 
-/// As pydantic writes what is optional: a model cannot mend what is told as the kind that it sent.
-#[test]
-fn of_what_may_also_be_null_the_fault_is_told() {
-    const OPTIONAL: &str = r##"{"properties":{
-        "x":{"anyOf":[{"type":"integer","minimum":0,"maximum":10},{"type":"null"}]},
-        "tags":{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"null"}]},
-        "p":{"oneOf":[{"$ref":"#/$defs/place"},{"type":"null"}]},
-        "either":{"anyOf":[{"$ref":"#/$defs/place"},{"type":"object","required":["zip"]}]}},
-        "$defs":{"place":{"type":"object","properties":{"street":{"type":"string"}},"required":["street"]}}}"##;
-    for (value, want) in [
-        (r#"{"x":30}"#, "/x must be at most 10"),
-        (r#"{"x":-1}"#, "/x must be at least 0"),
-        (r#"{"x":"30"}"#, "/x must be an integer or null"),
-        (r#"{"tags":["a",1]}"#, "/tags/1 must be a string"),
-        (r#"{"p":{"street":5}}"#, "/p/street must be a string"),
-        (r#"{"p":[]}"#, "/p must be an object with `street` or null"),
-        (
-            r#"{"either":{}}"#,
-            "/either must be an object with `street` or an object with `zip`",
-        ),
-    ] {
-        assert_eq!(told(OPTIONAL, value), [want], "{value}");
-    }
-}
-
 #[test]
 fn numbers_are_judged_as_they_are_written() {
     let of = r#"{"type":"integer","maximum":9007199254740992}"#;

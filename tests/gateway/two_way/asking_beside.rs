@@ -1,5 +1,5 @@
-//! Servers of the handshake era that ask and tell on the stream of the session instead of the call's (PROTOCOL B4, D0.4): so do
-//! those made with the official SDKs whose tools do not say which request it is for.
+//! Servers of the handshake era that ask and tell on the stream of the session instead of the call's (PROTOCOL B4, D0.4).
+//! So do those made with the official SDKs whose tools do not say which request it is for.
 
 use super::{ALL, FORM, NAMED, ROOTS, usual};
 use crate::harness::{
