@@ -52,10 +52,11 @@ impl Face {
 pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) -> Face {
     let (mut completes, mut logs, mut subscribes) = (false, false, false);
     let mut text = String::new();
-    let mut speaks = false;
+    let (mut speaks, mut is_awaited) = (false, false);
     for part in parts {
         if part.is_unheard() {
             (completes, logs, subscribes) = (true, true, true);
+            is_awaited = true;
         }
         let Some(card) = part.contribution.as_ref().and_then(|it| it.card.as_ref()) else {
             continue;
@@ -85,7 +86,7 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
         }
         push_cut(&mut text, instructions, ONE_BYTES);
     }
-    if !speaks && *labels == Labels::Prefixes {
+    if is_awaited && !speaks && *labels == Labels::Prefixes {
         text.push_str(PREFIX_RULE);
     }
     let instructions = (!text.is_empty()).then(|| {
