@@ -245,6 +245,7 @@ fn expositions() -> Vec<Vec<u8>> {
     all.changed("x", "watch");
     all.turned_away("credential_invalid");
     usher::metrics::reached(usher::metrics::Bound::HttpBody);
+    usher::metrics::panicked();
     // Spans that are sent, and, where there is room for one of them, some that are not.
     let config = BatchConfigBuilder::default().with_max_queue_size(1).build();
     let processor = BatchSpanProcessor::builder(InMemorySpanExporter::default())

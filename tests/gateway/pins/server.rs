@@ -179,7 +179,7 @@ pub(super) const CHANGES: [Change; 21] = [
         FOR_MODELS,
         AUDIENCE_DIFF,
     ),
-    // What it was changed last is no change, and only a time is one: this speaks to whoever reads it.
+    // What it was changed last is no change, and only a time is one: this would speak to whoever reads it.
     change(
         RESOURCE,
         "note://dated",
@@ -276,7 +276,11 @@ impl Change {
         let mut members = after.as_object().unwrap().iter();
         members.all(|(key, value)| match value {
             // Of `_meta`, what the gateway says itself stands beside it.
-            Value::Object(all) => all.iter().all(|(inner, one)| listed[key][inner] == *one),
+            Value::Object(all) => all.iter().all(|(inner, one)| match inner.as_str() {
+                // What is no time is shown to nobody, approved or not.
+                "lastModified" => listed[key].get(inner).is_none(),
+                _ => listed[key][inner] == *one,
+            }),
             Value::Null
             | Value::Bool(_)
             | Value::Number(_)
