@@ -307,7 +307,7 @@ fn muted(call: &mut Call, snapshot: &Snapshot, route: &Route) -> Option<Box<Clie
     ];
     let (declared, visits) = (&call.caller.capabilities, call.caller.visits);
     // The empty object, which is by far the most common.
-    if declared.json().len() == 2 && !visits || !can_be_asked(&call.op) {
+    if !visits && (declared.json().len() == 2 || !can_be_asked(&call.op)) {
         return None;
     }
     let (_, kind, asked) = wanted(&call.op).unwrap_or((Action::Call, ListKind::Tools, ""));

@@ -620,7 +620,7 @@ async fn next_of(
 }
 
 /// Whether a request that failed so never left: then nothing can have come of it.
-fn never_sent(error: &UpstreamError) -> bool {
+pub(super) fn never_sent(error: &UpstreamError) -> bool {
     if let UpstreamError::Credential(error) = error {
         // A token that lacks scopes was sent.
         return !matches!(error, CredentialError::Lacks(_));

@@ -243,10 +243,19 @@ impl Legacy {
         let opened = if let Some(heard) = &hearing {
             exchange = exchange.hearing(heard.aside());
             let mut sending = exchange.sending(method, &params, headers, limits);
-            match Box::pin(exchange.answered_first(&mut sending)).await? {
-                Some(opened) => opened,
+            match Box::pin(exchange.answered_first(&mut sending)).await {
+                Ok(Some(opened)) => opened,
+                Err(error) => {
+                    // What was not even taken is not in flight.
+                    if (exchange::never_sent(&error) || matches!(error, UpstreamError::Auth(_)))
+                        && let Some(heard) = hearing.take()
+                    {
+                        heard.leave();
+                    }
+                    return Err(error);
+                }
                 // It is heard of on its session's stream first.
-                None => {
+                Ok(None) => {
                     let begun = self.beginning(exchange, session, going, None, hearing);
                     let mut open = OpenCall::new(call, begun);
                     open.sending(sending);

@@ -89,6 +89,11 @@ impl Ear {
         if self.known.is_cancelled() {
             return;
         }
+        let is_begun = self.begun.load(Ordering::Relaxed);
+        if !is_begun && session.line.terms.streams.available_permits() == 0 {
+            // There may be room for the next call's.
+            return;
+        }
         if !self.begun.swap(true, Ordering::Relaxed) {
             let (ear, line) = (Arc::clone(self), Arc::clone(&session.line));
             session
@@ -281,7 +286,14 @@ impl Drop for Hearing {
 }
 
 /// Whether a stream that could not be opened for this reason may be opened later.
-const fn may_pass(error: &UpstreamError) -> bool {
+fn may_pass(error: &UpstreamError) -> bool {
+    // Asked again, a server without such a stream, or without the session, would say the same; a credential may be another by then.
+    let is_final = |status| {
+        status == 501 || status / 100 == 4 && !matches!(status, 401 | 408 | 409 | 425 | 429)
+    };
+    if error.status().is_some_and(is_final) {
+        return false;
+    }
     matches!(
         error,
         UpstreamError::Unavailable { .. }

@@ -362,11 +362,29 @@ impl OpenCall {
             };
             self.sending = None;
             match self.exchange.opened(answer)? {
-                Opened::Ended(head, body) => return Ok(Heard::Ended(head.status, body)),
+                Opened::Ended(head, body) => {
+                    let error = body.as_ref().err();
+                    if error.is_some() && self.session.is_forgotten(&head, error) {
+                        return Err(self.forgotten());
+                    }
+                    return Ok(Heard::Ended(head.status, body));
+                }
                 Opened::Flowing(_) => {}
-                Opened::Status(head) => return Err(exchange::bare(&head)),
+                Opened::Status(head) if self.session.is_forgotten(&head, None) => {
+                    return Err(self.forgotten());
+                }
+                Opened::Status(head) => {
+                    self.session.suspect(&head);
+                    return Err(exchange::bare(&head));
+                }
             }
         }
+    }
+
+    /// Its session went before it: calls have another from here on.
+    fn forgotten(&self) -> UpstreamError {
+        self.slot.forget(&self.session);
+        UpstreamError::forgotten("its session had ended")
     }
 
     /// Takes what is heard while the caller is asked. Whose request is still open is told; else nobody can be, and the last

@@ -313,6 +313,12 @@ impl Probe {
                 let verdict = failed.map_or(Verdict::Sure, |_| Verdict::Unsure);
                 Ok((self.legacy(session, Opener::Shared(wire)), http, verdict))
             }
+            // Whoever lets nobody in says what would help.
+            Err(why @ NotOpened::Failed(UpstreamError::Auth(_) | UpstreamError::Credential(_)))
+                if failed.is_some() =>
+            {
+                Err(why)
+            }
             Err(why) if failed.is_some() => Err(failed.map_or(why, NotOpened::Failed)),
             Err(why)
                 if configured == HttpTransport::Auto

@@ -65,7 +65,9 @@ async fn an_upstream_that_may_not_ask_sends_nobody_to_an_address_by_an_error_eit
     let legacy = Revision::V2025_11_25;
     let notes = Upstream::http(legacy)
         .tools([tool("t")])
-        .on("tools/call", |_| Play::Error(VISIT.into()));
+        .prompts(&["p"])
+        .on("tools/call", |_| Play::Error(VISIT.into()))
+        .on("completion/complete", |_| Play::Error(VISIT.into()));
     for (asks, accept, reason) in [
         (
             r#"Action::"sample""#,
@@ -90,6 +92,13 @@ async fn an_upstream_that_may_not_ask_sends_nobody_to_an_address_by_an_error_eit
             }
             None => assert_eq!(answer.error()["code"], -32042, "{answer:?}"),
         }
+        // Nor by what it answers to a request by which it could not ask.
+        let params =
+            r#"{"ref":{"type":"ref/prompt","name":"notes_p"},"argument":{"name":"n","value":"v"}}"#;
+        let answer = client.ask("completion/complete", params).await;
+        let is_sent = reason.is_none();
+        assert_eq!(answer.error()["code"] == -32042, is_sent, "{answer:?}");
+        assert_eq!(answer.body.contains("example.com"), is_sent, "{answer:?}");
     }
 }
 

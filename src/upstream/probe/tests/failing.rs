@@ -55,6 +55,10 @@ async fn a_server_that_fails_on_the_question_and_refuses_the_handshake_failed_on
             assert_eq!(processes.asked(), [HttpTransport::Streamable]);
         }
     }
+    // Whoever lets nobody in says what would help.
+    let processes = answering(Play::Status(500), Play::Fail(UpstreamError::denied(401)));
+    let found = probe(&an_address(), &processes).peer().await.err();
+    assert!(matches!(found, Some(UpstreamError::Auth(_))), "{found:?}");
     // Nothing is offered to what must be modern.
     let processes = answering(Play::Status(500), welcome());
     let spec = pinned(an_address(), Pin::Modern);
