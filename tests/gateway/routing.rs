@@ -27,7 +27,7 @@ pairings! {
 }
 
 pairings! {
-    /// Feature: Calls, prompts, resources. What a client writes as nothing is as if it had not written it.
+    /// What a client writes as nothing is as if it had not written it.
     async fn optional_members_that_are_null_are_not_there(pair: Pairing) {
         let notes = pair.upstream().tools([tool("add")]);
         let (_gateway, client) = pair.alone(&notes).await;
