@@ -3,7 +3,10 @@
 use http::{HeaderMap, header};
 
 use super::read::Head;
-use crate::{json::Json, protocol::meta};
+use crate::{
+    json::{Json, Kind},
+    protocol::meta,
+};
 
 /// Which of the two kinds of answer a client takes, from its `Accept` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +114,8 @@ fn refuses(parameters: &[u8]) -> bool {
 pub(super) fn progress_token(params: &Json, head: &Head<'_>) -> Option<Json> {
     head.meta
         .and_then(|meta| meta.member(meta::PROGRESS_TOKEN))
+        // As nothing it is none, and none else could be told under.
+        .filter(|token| matches!(token.kind(), Kind::String | Kind::Number))
         .map(|token| params.slice(token))
 }
 

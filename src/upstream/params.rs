@@ -155,9 +155,9 @@ fn carried(meta: Node<'_>, key: &str, value: Node<'_>) -> Fate {
     }
 }
 
-/// Whether it is how some clients write that there are no arguments, which strict servers refuse.
+/// Whether it is how some clients write that there is no such member, which strict servers refuse.
 fn is_nothing(key: &str, value: Node<'_>) -> bool {
-    key == "arguments" && value.kind() == Kind::Null
+    matches!(key, "arguments" | "cursor") && value.kind() == Kind::Null
 }
 
 /// Whether a member of params means nothing, or something else, on the upstream's hop: a completion's context before
@@ -216,7 +216,7 @@ mod tests {
                 r#"{"name":"t","_meta":{"k":7}}"#,
             ),
             (
-                r#"{"name":"w_t","arguments":null,"x":1.0}"#,
+                r#"{"name":"w_t","arguments":null,"cursor":null,"x":1.0}"#,
                 r#"{"name":"t","x":1.0,"_meta":{"k":7}}"#,
             ),
             (

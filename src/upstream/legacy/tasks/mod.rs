@@ -23,7 +23,7 @@ use super::Legacy;
 use crate::{
     call::{Call, CallId, Op, Outcome, Reply, TaskOp},
     catalog::Route,
-    json::Json,
+    json::{Json, Kind},
     jsonrpc::RpcError,
     protocol::{codes, extensions, meta},
     upstream::{Deadline, UpstreamError, asking::Offer, params::Wish},
@@ -62,7 +62,8 @@ impl Plan {
             Op::Task(op, _) => Self::Translated(*op),
             Op::CallTool(_) if !has_tasks => Self::None,
             Op::CallTool(_) if features.core_tasks => {
-                if call.params.root().member("task").is_some() {
+                let task = call.params.root().member("task");
+                if task.is_some_and(|task| task.kind() != Kind::Null) {
                     Self::Passed
                 } else {
                     Self::None
