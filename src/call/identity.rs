@@ -216,8 +216,13 @@ impl Identity {
     /// For tests: somebody of this name, which is their principal, too, of whom nothing else is known.
     #[cfg(test)]
     pub(crate) fn named(kind: IdentityKind, name: &str) -> Self {
+        Self::bare(Principal::new(name), kind, name)
+    }
+
+    /// Somebody of whom nothing else is known.
+    fn bare(principal: Principal, kind: IdentityKind, name: &str) -> Self {
         Self {
-            principal: Principal::new(name),
+            principal,
             kind,
             name: name.into(),
             issuer: None,
@@ -238,21 +243,12 @@ impl Identity {
         // One for each lane, so that calls of two count nothing together.
         static ANONYMOUS: LazyLock<PerLane<Arc<Identity>>> = LazyLock::new(|| {
             let anonymous = || {
-                Arc::new(Identity {
-                    principal: Principal::anonymous(),
-                    kind: IdentityKind::Anonymous,
-                    name: "anonymous".into(),
-                    issuer: None,
-                    groups: BTreeSet::new(),
-                    tenant: None,
-                    scopes: BTreeSet::new(),
-                    client: None,
-                    owner: None,
-                    until: None,
-                    revoked: CancellationToken::new(),
-                    key: None,
-                    assertion: None,
-                })
+                let principal = Principal::anonymous();
+                Arc::new(Identity::bare(
+                    principal,
+                    IdentityKind::Anonymous,
+                    "anonymous",
+                ))
             };
             PerLane::of(anonymous)
         });
