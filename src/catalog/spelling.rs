@@ -105,7 +105,7 @@ pub(super) fn is_uri(uri: &str) -> bool {
     let Some(rest) = rest.strip_prefix("//") else {
         return true;
     };
-    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let (is_host, port) = if let Some(literal) = host.strip_prefix('[') {
         let Some((address, behind)) = literal.split_once(']') else {
@@ -118,7 +118,7 @@ pub(super) fn is_uri(uri: &str) -> bool {
         }
     } else {
         let (host, port) = host.split_once(':').unwrap_or((host, ""));
-        let forbidden = |c: char| matches!(c, ' ' | '<' | '>' | '[' | ']' | '^' | '|');
+        let forbidden = |c: char| matches!(c, ' ' | '<' | '>' | '[' | '\\' | ']' | '^' | '|');
         // What has a port or a user has a host.
         let is_missing = host.is_empty() && !authority.is_empty();
         (!is_missing && !host.contains(forbidden), port)
@@ -269,6 +269,8 @@ mod tests {
             "x://:1/",
             "x://u@/y",
             "x://my table/y",
+            // Of some schemes it ends the host, but not of those that they are shown under.
+            "file://server\\share",
             "http://[::1",
             "http://[::1]80",
             "http://[x]/",
