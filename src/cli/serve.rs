@@ -368,6 +368,9 @@ pub(super) async fn stdio(source: &Source) -> Ended {
         Ok(built) => built,
         Err(ended) => return ended,
     };
+    if let Some(unused) = unused_proxies(is_set) {
+        logs::say(&format!("{}: {unused}", out::paint(out::YELLOW, "note")));
+    }
     let speaking = app.clone();
     let speak = async move {
         // Whatever comes first finds the servers that are quick; lists wait for the others, too.
