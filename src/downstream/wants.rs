@@ -156,6 +156,16 @@ mod tests {
     }
 
     #[test]
+    fn a_token_of_progress_that_is_nothing_is_none() {
+        for (token, is_one) in [("null", false), ("7", true), (r#""p""#, true)] {
+            let text = format!(r#"{{"_meta":{{"progressToken":{token}}}}}"#);
+            let params = Json::parse(text.into(), &crate::json::Limits::CLIENT).unwrap();
+            let head = crate::downstream::read::head("tools/call", &params).unwrap();
+            assert_eq!(progress_token(&params, &head).is_some(), is_one, "{token}");
+        }
+    }
+
+    #[test]
     fn a_weight_of_zero_refuses_and_the_most_specific_range_decides() {
         assert_eq!(
             read(&["application/json;q=0, text/event-stream"]),

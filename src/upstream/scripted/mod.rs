@@ -225,6 +225,11 @@ impl Scripted {
         self.shut.lock().unwrap().extend(shut);
     }
 
+    /// And from now on of none.
+    pub(super) fn unshut(&self) {
+        self.shut.lock().unwrap().clear();
+    }
+
     /// Ends the stream of its own that was opened last.
     pub(super) fn cut(&self) {
         self.own.lock().unwrap().last().unwrap().cancel();

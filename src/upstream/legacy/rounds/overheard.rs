@@ -265,3 +265,32 @@ async fn the_stream_is_opened_again_when_it_ends_and_no_more_when_its_session_ha
             .any(|it| it.contains(r#""id":11"#))
     );
 }
+
+/// Sessions that ask again and again would fill the room that others need.
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_asked_for_again_unless_it_was_refused_for_good() {
+    for (status, opened) in [
+        (400, 1),
+        (403, 1),
+        (410, 1),
+        (501, 1),
+        (401, 2),
+        (409, 2),
+        (429, 2),
+        (500, 2),
+        (503, 2),
+    ] {
+        let (transport, peer) = played(&an_address()).await;
+        let _carried = out(&transport, &peer, able("k"), 1).await;
+        let refused = match status {
+            401 | 403 => UpstreamError::denied(status),
+            status => UpstreamError::away("", http::StatusCode::from_u16(status).unwrap()),
+        };
+        transport.shut(&["s1"], &refused);
+        transport.cut();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        transport.unshut();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(transport.opened(), opened, "{status}");
+    }
+}
