@@ -14,9 +14,10 @@ use std::{
 
 use super::{
     Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Survey, Tail, Verdict, asking,
-    look::{Count, Look},
+    look::{Count, Look, is_asked},
     media,
     placeholder::is_telling,
+    plain,
     rules::Rules,
     spot::{Spot, alike, alter, places},
     survey::KEEP,
@@ -118,10 +119,24 @@ impl Sanitizer {
         if subject.actions.are_off(subject.direction) && self.rules.own.is_empty() {
             return Verdict::Clean;
         }
+        // What follows upon it may go on from its end.
+        if tail.is_none() && !self.finds_in_plain(subject) && plain::is_plain(value) {
+            return Verdict::Clean;
+        }
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let verdict = self.passes(value, subject, tail, &mut scratch);
         scratch.put_back();
         verdict
+    }
+
+    /// Whether there may be something in plain text: what is looked for can be written in it.
+    fn finds_in_plain(&self, subject: &Subject<'_>) -> bool {
+        let asked = |class: Class| subject.actions.of(class, subject.direction).is_some();
+        // What no detector tells of.
+        let others = asked(Class::Media) || asked(Class::Elicitation) || !self.rules.own.is_empty();
+        let lent = asked(Class::Own) && !subject.lent.is_empty();
+        let mut detectors = self.detectors.iter();
+        others || lent || detectors.any(|one| is_asked(&**one, subject) && one.finds_in_plain())
     }
 
     /// What is in a definition of this kind, which is never altered: of all that is to be dealt with alike the

@@ -35,4 +35,10 @@ pub trait Detector: Send + Sync + 'static {
         let _ = survey;
         self.inspect(text, hits);
     }
+
+    /// Whether there may be something in text of printable ASCII, tabs and line breaks, whatever it says. Such text need not be
+    /// shown to a detector that finds nothing in any.
+    fn finds_in_plain(&self) -> bool {
+        true
+    }
 }

@@ -147,10 +147,7 @@ impl<'a, 'b> Look<'a, 'b> {
     ) -> Result<(), Exhausted> {
         let (actions, direction) = (self.subject.actions, self.subject.direction);
         let class = detector.class();
-        let asked = told_by(class)
-            .iter()
-            .any(|class| actions.of(*class, direction).is_some());
-        if !asked || (count == Count::Decoded && !in_decoded(class)) {
+        if !is_asked(detector, self.subject) || (count == Count::Decoded && !in_decoded(class)) {
             return Ok(());
         }
         // They are kept from text to text for their memory alone.
@@ -289,6 +286,12 @@ impl<'a, 'b> Look<'a, 'b> {
         }
         Ok(())
     }
+}
+
+/// Whether anything is done about what a detector tells of.
+pub(super) fn is_asked(detector: &dyn Detector, subject: &Subject<'_>) -> bool {
+    let is_sought = |class: &Class| subject.actions.of(*class, subject.direction).is_some();
+    told_by(detector.class()).iter().any(is_sought)
 }
 
 /// Whether what a class covers hides other things.

@@ -24,6 +24,7 @@ mod media;
 mod own;
 pub mod personal;
 mod placeholder;
+mod plain;
 mod readable;
 pub mod rules;
 mod scrub;

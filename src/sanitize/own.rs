@@ -267,6 +267,10 @@ impl Detector for OwnCredentials {
         Class::Own
     }
 
+    fn finds_in_plain(&self) -> bool {
+        self.0.search.load().is_some()
+    }
+
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
         let search = self.0.search.load();
         let Some(search) = search.as_deref() else {

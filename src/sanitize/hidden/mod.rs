@@ -77,6 +77,10 @@ impl Detector for Hidden {
         Class::Hidden
     }
 
+    fn finds_in_plain(&self) -> bool {
+        false
+    }
+
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
         self.inspect_surveyed(text, &Survey::of(text), hits);
     }

@@ -74,6 +74,10 @@ impl Detector for Terminal {
         Class::Terminal
     }
 
+    fn finds_in_plain(&self) -> bool {
+        false
+    }
+
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
         self.inspect_surveyed(text, &Survey::of(text), hits);
     }

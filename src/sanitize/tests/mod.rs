@@ -3,6 +3,7 @@
 mod encoded;
 mod linear;
 mod media;
+mod plain;
 mod properties;
 mod seams;
 
