@@ -90,7 +90,11 @@ impl Inbox {
         let cost = text.len();
         match &frame {
             Frame::Response(response) => {
-                let number = response.id.as_ref().and_then(|id| id.as_minted());
+                // Some refuse what they do not know without saying what it was: `server/discover`, as a rule (PROTOCOL B1.9, C3).
+                let number = match &response.id {
+                    Some(id) => id.as_minted(),
+                    None => self.mux.only(),
+                };
                 let wire = self.json.of_lists();
                 let mut reads = true;
                 let sorted = match number {

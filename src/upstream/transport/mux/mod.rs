@@ -78,8 +78,18 @@ enum State {
     Open {
         waiting: HashMap<u64, Waiting>,
         abandoned: VecDeque<u64>,
+        /// The first request, while it is the only one that there was.
+        first: First,
     },
     Dead(UpstreamError),
+}
+
+/// What was asked of a channel so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    Nothing,
+    Only(u64),
+    More,
 }
 
 #[derive(Debug)]
@@ -108,6 +118,7 @@ impl Mux {
             state: Mutex::new(State::Open {
                 waiting: HashMap::new(),
                 abandoned: VecDeque::new(),
+                first: First::Nothing,
             }),
             ended: CancellationToken::new(),
             hurried: CancellationToken::new(),
@@ -155,9 +166,13 @@ impl Mux {
             State::Open { abandoned, .. } if abandoned.contains(&number) => {
                 Err(fault("was used before"))
             }
-            State::Open { waiting, .. } => match waiting.entry(number) {
+            State::Open { waiting, first, .. } => match waiting.entry(number) {
                 Entry::Occupied(_) => Err(fault("is in use")),
                 Entry::Vacant(entry) => {
+                    *first = match first {
+                        First::Nothing => First::Only(number),
+                        First::Only(_) | First::More => First::More,
+                    };
                     let slot = Arc::new(Slot::default());
                     entry.insert(Waiting {
                         slot: Arc::clone(&slot),
@@ -205,6 +220,17 @@ impl Mux {
     pub(super) fn sort_by(&self, owners: Arc<dyn Owners>) {
         // Whoever came first knows the session, and there is one on a channel.
         drop(self.0.owners.set(owners));
+    }
+
+    /// The first request, as long as there was no other: nothing else can have been refused without being named.
+    fn only(&self) -> Option<u64> {
+        match &*self.state() {
+            State::Open {
+                first: First::Only(number),
+                ..
+            } => Some(*number),
+            State::Open { .. } | State::Dead(_) => None,
+        }
     }
 
     /// The slot of the exchange that a frame belongs to which names none.
@@ -315,7 +341,9 @@ impl Mux {
         with: impl FnOnce(&Limits) -> Result<Frame, UpstreamError>,
     ) -> Result<(), Stray> {
         let found = match &mut *self.state() {
-            State::Open { waiting, abandoned } => waiting.remove(&number).ok_or_else(|| {
+            State::Open {
+                waiting, abandoned, ..
+            } => waiting.remove(&number).ok_or_else(|| {
                 match abandoned.iter().position(|late| *late == number) {
                     Some(_) => Stray::Late,
                     None => Stray::Foreign,
@@ -328,7 +356,9 @@ impl Mux {
     }
 
     fn abandon(&self, number: u64) {
-        if let State::Open { waiting, abandoned } = &mut *self.state()
+        if let State::Open {
+            waiting, abandoned, ..
+        } = &mut *self.state()
             && waiting.remove(&number).is_some()
         {
             if abandoned.len() == REMEMBERED {

@@ -91,6 +91,21 @@ async fn a_second_answer_is_swallowed() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_names_no_request_is_that_of_the_first_while_there_is_no_other() {
+    const REFUSAL: &str = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"}}"#;
+    let (mux, mut inbox) = mux();
+    inbox.take(REFUSAL.into()).await.unwrap();
+    let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let named = REFUSAL.replacen('{', r#"{"id":null,"#, 1);
+    inbox.take(named.into()).await.unwrap();
+    assert_eq!(all(first).await, ["error -32601"]);
+    // Whose it is is not known any more.
+    let mut second = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+    inbox.take(REFUSAL.into()).await.unwrap();
+    assert!(second.next().now_or_never().is_none());
+}
+
+#[tokio::test]
 async fn a_spoiled_answer_fails_its_own_exchange_only() {
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#,
