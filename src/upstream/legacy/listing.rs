@@ -21,7 +21,7 @@ use crate::{
         holdings::Holder,
         lists,
         modern::offers,
-        probe::is_busy,
+        transport::is_busy,
     },
 };
 

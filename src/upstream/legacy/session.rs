@@ -34,9 +34,8 @@ use crate::{
         line::{Line, Wire},
         modern::client_info,
         patience::Patience,
-        probe::is_busy,
         terms::{CallSlot, Terms},
-        transport::{Answer, Frames, Head},
+        transport::{Answer, Frames, Head, is_busy},
     },
 };
 

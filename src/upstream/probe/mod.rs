@@ -5,28 +5,32 @@
 //! remembered for 12 h so that restarts need not ask again, and forgotten when it fails: a server that refuses what it was
 //! found to speak is asked everything at once. Deliberately absent: when to probe, which is the supervisor's.
 
+mod address;
+mod discovered;
+mod pipe;
+
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
-use http::StatusCode;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     Deadline, Peer, UpstreamError,
     asking::Offer,
     connector::Connector,
-    exchange::{self, AskOutcome},
-    legacy::{Legacy, NotOpened, Opener, Proposal, Session, decline},
-    line::{Line, Wire},
-    modern::{self, Modern},
+    exchange::AskOutcome,
+    legacy::{Legacy, Opener, Proposal, Session, decline},
+    line::Wire,
+    modern,
     spec::{Endpoint, HttpTransport, Isolation, Pin, UpstreamSpec},
     terms::Terms,
-    transport::{Head, Transport},
+    transport::Transport,
 };
-use crate::{
-    json::{Json, Kind, Node},
-    jsonrpc::RpcError,
-    protocol::{Era, Revision, codes, methods},
+use crate::protocol::{Era, Revision, methods};
+
+use self::{
+    address::denies,
+    discovered::{Discovered, discovered},
 };
 
 /// How long a legacy verdict is trusted: upgraded servers still answer `initialize`, so a stale one never fails by itself.
@@ -268,85 +272,6 @@ impl Probe {
         ))
     }
 
-    /// The ladder of PROTOCOL C2, or the rung of it that is `remembered`.
-    async fn address(
-        &self,
-        configured: HttpTransport,
-        remembered: Option<HttpTransport>,
-    ) -> Result<(Arc<dyn Peer>, HttpTransport, Verdict), NotOpened> {
-        let http = match configured {
-            HttpTransport::Auto => remembered.unwrap_or(HttpTransport::Streamable),
-            HttpTransport::Streamable | HttpTransport::Sse => configured,
-        };
-        if http == HttpTransport::Sse {
-            let (peer, http) = self.events().await?;
-            return Ok((peer, http, Verdict::Sure));
-        }
-        let wire = Wire::new(self.connect(HttpTransport::Streamable).await?, true);
-        let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
-        let mut failed = None;
-        if !self.skips_question(remembered.is_some()) {
-            match self.question(&wire, self.step()).await {
-                Ok(Found::Modern(peer)) => {
-                    closing.keep();
-                    return Ok((peer, http, Verdict::Sure));
-                }
-                Ok(Found::Older) if self.insists_on_modern() => return Err(not_modern().into()),
-                Ok(Found::Older) => {}
-                Err(error) if !self.insists_on_modern() && fails_on_question(&error) => {
-                    failed = Some(error);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        match Session::open(
-            &wire,
-            self.proposal(),
-            self.offer(),
-            &self.terms,
-            self.step(),
-        )
-        .await
-        {
-            Ok(session) => {
-                closing.keep();
-                let verdict = failed.map_or(Verdict::Sure, |_| Verdict::Unsure);
-                Ok((self.legacy(session, Opener::Shared(wire)), http, verdict))
-            }
-            // Whoever lets nobody in says what would help.
-            Err(why @ NotOpened::Failed(UpstreamError::Auth(_) | UpstreamError::Credential(_)))
-                if failed.is_some() =>
-            {
-                Err(why)
-            }
-            Err(why) if failed.is_some() => Err(failed.map_or(why, NotOpened::Failed)),
-            Err(why)
-                if configured == HttpTransport::Auto
-                    && remembered.is_none()
-                    && points_to_events(&why) =>
-            {
-                drop(closing);
-                let (peer, http) = self.events().await.map_err(|mut error| {
-                    if let UpstreamError::Unavailable { cause, .. } = &mut error {
-                        cause.insert_str(0, "neither HTTP transport answers as MCP: ");
-                    }
-                    error
-                })?;
-                Ok((peer, http, Verdict::Sure))
-            }
-            Err(why) => Err(why),
-        }
-    }
-
-    /// The last rung: the two-endpoint transport, which only the handshake era has.
-    async fn events(&self) -> Result<(Arc<dyn Peer>, HttpTransport), UpstreamError> {
-        if self.insists_on_modern() {
-            return Err(not_modern());
-        }
-        let session = self.handshake(HttpTransport::Sse).await?;
-        Ok((session, HttpTransport::Sse))
-    }
-
     /// A fresh transport of its own, straight into the handshake.
     async fn handshake(&self, http: HttpTransport) -> Result<Arc<dyn Peer>, UpstreamError> {
         let wire = Wire::new(self.connect(http).await?, false);
@@ -363,96 +288,6 @@ impl Probe {
         };
         closing.keep();
         Ok(self.legacy(session, Opener::Own(Arc::clone(&self.connector), http)))
-    }
-
-    /// The ladder of PROTOCOL C3.
-    async fn pipe(
-        &self,
-        remembered: bool,
-    ) -> Result<(Arc<dyn Peer>, HttpTransport), UpstreamError> {
-        let http = HttpTransport::Auto;
-        if self.skips_question(remembered) {
-            return Ok((self.handshake(http).await?, http));
-        }
-        let wire = Wire::new(self.connect(http).await?, false);
-        let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
-        let exited = tokio::select! {
-            biased;
-            asked = self.ask_pipe(&wire) => match asked {
-                Ok(peer) => {
-                    closing.keep();
-                    return Ok((peer, http));
-                }
-                Err(error @ UpstreamError::Unavailable { .. }) => error,
-                Err(error) => {
-                    self.hear(&wire, &error);
-                    return Err(error);
-                }
-            },
-            error = wire.transport.lost() => error,
-        };
-        if self.insists_on_modern() {
-            return Err(exited);
-        }
-        // It ended on being asked, as some servers of the handshake era do: another one is not asked.
-        drop(closing);
-        Ok((self.handshake(http).await?, http))
-    }
-
-    /// Asks on a pipe for the stateless era, and after half the connect deadline, or at once on any other answer, for the
-    /// handshake, too. Whichever is granted first decides: a modern server that is slow to start answers the question
-    /// late and refuses the handshake (PROTOCOL J8). Both wait for as long as a process may take to start.
-    async fn ask_pipe(&self, wire: &Arc<Wire>) -> Result<Arc<dyn Peer>, UpstreamError> {
-        let connect = self.terms.timeouts.connect;
-        let began = Instant::now();
-        let deadline = began + self.terms.opening;
-        let question = self.question(wire, deadline);
-        tokio::pin!(question);
-        let early = if self.insists_on_modern() {
-            Some(question.as_mut().await)
-        } else {
-            tokio::select! {
-                biased;
-                found = question.as_mut() => Some(found),
-                () = sleep_until(deadline.min(began + connect / 2)) => None,
-            }
-        };
-        let pending = match early {
-            Some(Ok(Found::Modern(peer))) => return Ok(peer),
-            Some(Ok(Found::Older)) if self.insists_on_modern() => return Err(not_modern()),
-            Some(Ok(Found::Older)) => false,
-            Some(Err(error)) => return Err(error),
-            None => true,
-        };
-        let opening = Session::open(wire, self.proposal(), self.offer(), &self.terms, deadline);
-        tokio::pin!(opening);
-        let mut pending = pending;
-        let opened = loop {
-            tokio::select! {
-                biased;
-                found = question.as_mut(), if pending => {
-                    pending = false;
-                    // A late refusal is what a legacy server says; a late failure will be the handshake's, too.
-                    if let Ok(Found::Modern(peer)) = found {
-                        return Ok(peer);
-                    }
-                }
-                opened = opening.as_mut() => break opened,
-            }
-        };
-        match opened {
-            Ok(session) => {
-                let opener = Opener::Own(Arc::clone(&self.connector), HttpTransport::Auto);
-                Ok(self.legacy(session, opener))
-            }
-            Err(NotOpened::Refused(_, error)) if pending && codes::is_modern(error.code) => {
-                match question.await? {
-                    Found::Modern(peer) => Ok(peer),
-                    Found::Older => Err(UpstreamError::Refused(error)),
-                }
-            }
-            Err(why) => Err(why.into()),
-        }
     }
 
     /// Asks `server/discover`, once more when the server names a version that we share.
@@ -495,177 +330,6 @@ impl Probe {
         }
         found
     }
-}
-
-/// What one `server/discover` led to.
-enum Discovered {
-    Card(Arc<dyn Peer>),
-    /// Ask again at this revision.
-    Other(Revision),
-    Older,
-}
-
-/// What the answer to a `server/discover` says, which was sent on `line`.
-fn discovered(
-    asked: Result<AskOutcome, UpstreamError>,
-    line: Arc<Line>,
-    revision: Revision,
-) -> Result<Discovered, UpstreamError> {
-    match asked {
-        Ok(AskOutcome::Result(_, result)) => {
-            let card = exchange::complete(result.clone())
-                .ok()
-                .and_then(|_| modern::card(&result, revision));
-            let versions = card
-                .as_ref()
-                .and_then(|_| versions(result.root().member("supportedVersions")));
-            let (Some(card), Some(versions)) = (card, versions) else {
-                return Ok(Discovered::Older);
-            };
-            match Mutual::of(&versions, revision) {
-                Mutual::This => Ok(Discovered::Card(Arc::new(Modern::new(card, line)))),
-                Mutual::Other(mutual) => Ok(Discovered::Other(mutual)),
-                Mutual::OlderOnly => Ok(Discovered::Older),
-                Mutual::None => Err(no_mutual()),
-            }
-        }
-        Ok(AskOutcome::Error(head, error)) => {
-            refused(&head, &error, revision, line.wire.streamable)
-        }
-        Ok(AskOutcome::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
-        Ok(AskOutcome::Status(head)) => Err(exchange::bare(&head)),
-        Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Discover)),
-        // A foreign body, a wrong content type, a notification for an answer: not a modern server.
-        Err(UpstreamError::Protocol(_)) => Ok(Discovered::Older),
-        Err(error) => Err(error),
-    }
-}
-
-/// What an error to `server/discover` says.
-fn refused(
-    head: &Head,
-    error: &RpcError,
-    revision: Revision,
-    streamable: bool,
-) -> Result<Discovered, UpstreamError> {
-    match error.code {
-        codes::UNSUPPORTED_VERSION if !streamable || may_name_versions(head.status) => {
-            let supported = error.data.as_ref().map(Json::root);
-            let Some(versions) = versions(supported.and_then(|data| data.member("supported")))
-            else {
-                return Ok(Discovered::Older);
-            };
-            match Mutual::of(&versions, revision) {
-                Mutual::This => Ok(Discovered::Other(revision)),
-                Mutual::Other(mutual) => Ok(Discovered::Other(mutual)),
-                Mutual::OlderOnly => Ok(Discovered::Older),
-                Mutual::None => Err(no_mutual()),
-            }
-        }
-        // With this status only a modern server has these; what it found wrong is ours to mend (PROTOCOL C2, H13). On a pipe, or
-        // with another, the numbers are any server's own (PROTOCOL C3).
-        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY
-            if streamable && head.status == StatusCode::BAD_REQUEST =>
-        {
-            Err(UpstreamError::Refused(error.clone()))
-        }
-        _ if is_evidence(head) => Ok(Discovered::Older),
-        _ => Err(exchange::bare(head)),
-    }
-}
-
-/// Whether what refuses a version may say so with this status: a stateless server has 400 for that, or 200 where its stream had
-/// begun; and 404 is nothing but a status before the message was looked at (PROTOCOL B1, C2).
-fn may_name_versions(status: StatusCode) -> bool {
-    status.is_success() || matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND)
-}
-
-/// Whether an answer with this status says anything about the era.
-fn is_evidence(head: &Head) -> bool {
-    !head.status.is_server_error() && !is_busy(head.status.as_u16())
-}
-
-/// Whether this says that the server itself failed on the question. PROTOCOL C2 has every 5xx be no evidence, and of the era it
-/// is none here either; but the Java SDK's stateless servers, 0.11 to 2.0.0, answer any method that they do not know with 500,
-/// and would never be reached. So the handshake is offered: what is of that era grants it, and a modern server that is only
-/// ill refuses it. 502, 503 and 504 come of what stands in front of a server, or pass.
-fn fails_on_question(error: &UpstreamError) -> bool {
-    matches!(
-        error,
-        UpstreamError::Unavailable {
-            status: Some(500 | 501),
-            ..
-        }
-    )
-}
-
-/// Whether this status only says that the request came at a bad time.
-pub(super) const fn is_busy(status: u16) -> bool {
-    matches!(status, 408 | 425 | 429)
-}
-
-/// Whether this is an answer, and says that what was remembered of the server is so no more. Silence says nothing, nor does load
-/// or a credential.
-fn denies(why: &NotOpened) -> bool {
-    match why {
-        NotOpened::Status(head) | NotOpened::Refused(head, _) => is_evidence(head),
-        NotOpened::Failed(UpstreamError::Unavailable { status, .. }) => {
-            status.is_some_and(|status| (400..500).contains(&status) && !is_busy(status))
-        }
-        NotOpened::Failed(error) => matches!(
-            error,
-            UpstreamError::Refused(_) | UpstreamError::Protocol(_) | UpstreamError::Status(_)
-        ),
-    }
-}
-
-/// Whether a refused handshake leaves the two-endpoint transport possible: any 4xx that is no modern error, and not about
-/// credentials or load.
-fn points_to_events(why: &NotOpened) -> bool {
-    let (head, code) = match why {
-        NotOpened::Status(head) => (head, None),
-        NotOpened::Refused(head, error) => (head, Some(error.code)),
-        NotOpened::Failed(_) => return false,
-    };
-    head.status.is_client_error() && is_evidence(head) && !code.is_some_and(codes::is_modern)
-}
-
-/// The texts of a list of versions, if it is one.
-fn versions(list: Option<Node<'_>>) -> Option<Vec<String>> {
-    list.filter(|list| list.kind() == Kind::Array)?
-        .elements()
-        .take(64)
-        .map(|version| version.as_str().map(std::borrow::Cow::into_owned))
-        .collect()
-}
-
-/// What a server's versions have in common with ours.
-enum Mutual {
-    /// The one asked for.
-    This,
-    /// Another modern one, the newest.
-    Other(Revision),
-    /// None, but some that the handshake can agree on.
-    OlderOnly,
-    None,
-}
-
-impl Mutual {
-    fn of(versions: &[String], asked: Revision) -> Self {
-        let known = || versions.iter().filter_map(|text| Revision::parse(text));
-        if known().any(|revision| revision == asked) {
-            return Self::This;
-        }
-        match known().max() {
-            Some(newest) if newest.era() == Era::Modern => Self::Other(newest),
-            Some(_) => Self::OlderOnly,
-            None => Self::None,
-        }
-    }
-}
-
-fn no_mutual() -> UpstreamError {
-    UpstreamError::Protocol("it serves no revision that is known here".into())
 }
 
 fn not_modern() -> UpstreamError {

@@ -213,5 +213,10 @@ pub struct Head {
     pub retry_after: Option<Duration>,
 }
 
+/// Whether this status only says that the request came at a bad time.
+pub(super) const fn is_busy(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429)
+}
+
 /// Frames of one answer, or unsolicited ones.
 pub type Frames = BoxStream<'static, Result<Frame, UpstreamError>>;
