@@ -153,7 +153,7 @@ pub enum UpstreamError {
     #[error("answered with HTTP {0} and no message")]
     Status(u16),
     /// Answered 401 or 403 (SECURITY EGR-6): how, or `None` where it had just refused others' and was not asked again.
-    #[error("refused our credential{}", with(.0.as_ref()))]
+    #[error("refused {}{}", refused(.0.as_ref()), with(.0.as_ref()))]
     Auth(Option<Denial>),
     /// There is no credential to ask it with (SECURITY EGR-2, EGR-10).
     #[error("has no credential for this: {0}")]
@@ -235,8 +235,11 @@ pub enum NoVisit {
 pub struct Denial {
     /// 401 or 403.
     pub status: u16,
-    /// The words of its challenge, for logs and operators, if it said any.
+    /// The words of its challenge, or without one the beginning of what it said, for logs and operators; `None` where it said
+    /// nothing.
     pub said: Option<Box<str>>,
+    /// Whether it asks for a credential, or another one. A 403 without a challenge does not: it may be about anything.
+    pub asks: bool,
 }
 
 /// Whether an upstream was reached that is not available.
@@ -326,7 +329,7 @@ impl UpstreamError {
         let Self::Auth(denial) = self else {
             return self.to_string();
         };
-        if proves {
+        if proves || denial.as_ref().is_some_and(|denial| !denial.asks) {
             return self.to_string();
         }
         let Some(denial) = denial else {
@@ -397,13 +400,18 @@ impl UpstreamError {
         Self::Auth(Some(Denial {
             status: 403,
             said: Some(said.into()),
+            asks: true,
         }))
     }
 
     /// A credential that was refused without a word.
     #[cfg(test)]
     pub(in crate::upstream) const fn denied(status: u16) -> Self {
-        Self::Auth(Some(Denial { status, said: None }))
+        Self::Auth(Some(Denial {
+            status,
+            said: None,
+            asks: true,
+        }))
     }
 
     /// Something beyond `limit` bytes, which is counted as `bound`.
@@ -599,14 +607,26 @@ fn whither(location: Option<&str>) -> String {
     location.map_or_else(String::new, |location| format!(" to `{location}`"))
 }
 
+/// What was refused: the request itself, where no credential was asked for.
+fn refused(denial: Option<&Denial>) -> &'static str {
+    if denial.is_some_and(|denial| !denial.asks) {
+        "the request"
+    } else {
+        "our credential"
+    }
+}
+
 /// ` with HTTP 401` and what was said, where it was refused just now.
 fn with(denial: Option<&Denial>) -> String {
     match denial {
         None => String::new(),
-        Some(Denial { status, said: None }) => format!(" with HTTP {status}"),
+        Some(Denial {
+            status, said: None, ..
+        }) => format!(" with HTTP {status}"),
         Some(Denial {
             status,
             said: Some(said),
+            ..
         }) => format!(" with HTTP {status}: {said}"),
     }
 }
@@ -659,6 +679,17 @@ mod tests {
         assert!(told(403).ends_with("(HTTP 403)"));
         let other = UpstreamError::Redirect(None);
         assert_eq!(other.told(false), other.to_string());
+        let mute = UpstreamError::Auth(Some(Denial {
+            status: 403,
+            said: None,
+            asks: false,
+        }));
+        assert_eq!(mute.told(false), "refused the request with HTTP 403");
+        assert_eq!(mute.told(true), mute.told(false));
+        let upstream = UpstreamId::parse("x").unwrap();
+        let told = |error: &UpstreamError| words::describe(&upstream, error);
+        assert!(told(&mute).contains("refused the request with HTTP 403;"));
+        assert!(told(&unasked).contains("a moment ago"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CredentialError, NoVisit, Reached, UpstreamError};
+use super::{CredentialError, Denial, NoVisit, Reached, UpstreamError};
 use crate::{json::Json, protocol::UpstreamId};
 
 /// What happened, for a person or a model: the configured key of the upstream is ours to tell, its address is not.
@@ -31,6 +31,17 @@ pub fn describe(upstream: &UpstreamId, error: &UpstreamError) -> String {
         | UpstreamError::Refused(_) => {
             format!("the server `{upstream}` gave an answer that breaks the protocol")
         }
+        // What it said is for its operator alone: it may name hosts.
+        UpstreamError::Auth(Some(Denial {
+            status,
+            asks: false,
+            ..
+        })) => format!(
+            "the server `{upstream}` refused the request with HTTP {status}; its operator must look"
+        ),
+        UpstreamError::Auth(None) => format!(
+            "the server `{upstream}` refused the gateway a moment ago, so this call was not sent; its operator must look"
+        ),
         UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_)) => format!(
             "the server `{upstream}` refused the gateway's credential; its operator must look"
         ),

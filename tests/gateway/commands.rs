@@ -417,6 +417,24 @@ async fn a_server_that_was_sent_no_credential_asks_for_a_login_and_refuses_none(
     assert!(!told.contains("authorization_code"), "{told}");
 }
 
+/// It may be about anything, such as a host that the server does not know.
+#[tokio::test]
+async fn a_server_that_refuses_the_request_itself_asks_for_no_login_and_is_told_in_its_words() {
+    let error = r#"{"code":-32000,"message":"Access is only allowed at localhost:8931"}"#;
+    let refusing = move |_: &Heard| Play::Refused(403, error.into());
+    let closed = Upstream::http(Revision::V2026_07_28)
+        .on("server/discover", refusing)
+        .on("initialize", refusing);
+    let told = checked(&format!("closed: {{ {} }}", closed.place())).await;
+    let words = "refused the request with HTTP 403: ";
+    assert!(told.contains(words), "{told}");
+    assert!(told.contains("only allowed at localhost:8931"), "{told}");
+    assert!(
+        !told.contains("login") && !told.contains("authorization_code"),
+        "{told}"
+    );
+}
+
 /// SECURITY OPS-3, AUD-8
 #[tokio::test]
 async fn a_program_that_does_not_come_in_time_is_told_with_what_it_said() {

@@ -98,6 +98,17 @@ impl Drain {
     }
 }
 
+/// The first bytes of a body, `most` at most. It is read to its end if that is near: then its connection serves again.
+pub(super) async fn beginning(body: &mut Arriving, most: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    while all.len() < most
+        && let Ok(Some(piece)) = body.piece().await
+    {
+        all.extend_from_slice(&piece[..piece.len().min(most - all.len())]);
+    }
+    all
+}
+
 /// Reads a short body of no interest to its end; gives up after a few kilobytes.
 pub(super) async fn rest(mut body: Arriving) {
     let mut left = 8 << 10;

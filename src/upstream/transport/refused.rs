@@ -2,42 +2,112 @@
 //! This is the one place where they are refused, whatever comes with them.
 //!
 //! Guarantees: of such an answer nothing is acted on but its status and, of a 403, whether it names scopes that the token
-//! lacks: no frame of it is looked at. (A 401 that is not about a credential does not come here: `http::forgotten`.) Where a
-//! redirect leads, and the words of a challenge, are told to operators alone, without what may be a secret in them. Deliberately
-//! absent: what other statuses mean, which the peers know; of those that say that the request came at a bad time, when the next
+//! lacks, and whether it asks for any credential: no frame of it is looked at. (A 401 that is not about a credential does not come
+//! here: `http::forgotten`.) Where a redirect leads, the words of a challenge, and what a 403 says that has none, are told to
+//! operators alone, without what may be a secret in them. Of that text no more than [`MOST`] bytes are read, and for no longer
+//! than [`PATIENCE`]. Deliberately absent: what other statuses mean, which the peers know; of those that say that the request came at a bad time, when the next
 //! one would not is read here.
 
 use std::time::{Duration, SystemTime};
 
 use http::{
-    HeaderMap, Response, StatusCode,
-    header::{DATE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_ENCODING, DATE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
+use tokio::time::timeout;
 
+use super::{body::beginning, pool::Arriving, printable::printable};
 use crate::{
     fetch::Challenge,
+    protocol::mirror::header::SESSION_ID,
+    sanitize::{OwnCredentials, without_secrets},
     upstream::{CredentialError, Denial, UpstreamError},
 };
 
 /// The longest wait that an upstream may ask for: what has a quota has it for a day.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// The most characters of an address, or of a challenge's words, that are told.
+/// The most characters of an address, of a challenge's words, or of a text, that are told.
 const SHOWN: usize = 200;
+/// The most bytes of a text that are read: a secret in what is told of it is read to its end.
+const MOST: usize = 16 << 10;
+/// How long those may be in coming.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The answer, unless its status is one that is refused.
+/// What a request carried that is told to nobody, though its answer repeat it.
+pub(super) struct Carried(Vec<HeaderValue>);
+
+impl Carried {
+    /// Of a request with these headers.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let is_secret = |name, value: &HeaderValue| {
+            value.is_sensitive() || name == AUTHORIZATION || name == SESSION_ID
+        };
+        let secret = headers
+            .iter()
+            .filter(|(name, value)| is_secret(*name, value));
+        Self(secret.map(|(_, value)| value.clone()).collect())
+    }
+
+    fn taken_out_of(&self, text: &str) -> String {
+        let own = OwnCredentials::new();
+        own.hold(self.0.iter().filter_map(|value| value.to_str().ok()));
+        without_secrets(&own.without(text)).into_owned()
+    }
+}
+
+/// The answer to a request that `carried` this, unless its status is one that is refused.
 ///
 /// # Errors
 /// [`UpstreamError::Redirect`], [`UpstreamError::Auth`], [`UpstreamError::RequestTooLarge`]; [`UpstreamError::Credential`] where
 /// a 403 says that a token lacks scopes.
-pub(super) fn admitted<B>(response: Response<B>) -> Result<Response<B>, UpstreamError> {
+pub(super) async fn admitted(
+    response: Response<Arriving>,
+    carried: &Carried,
+) -> Result<Response<Arriving>, UpstreamError> {
+    match refusal(&response) {
+        None => Ok(response),
+        Some(error) => Err(Box::pin(in_its_words(error, response, carried)).await),
+    }
+}
+
+/// What it means, where the status is one that is refused.
+fn refusal<B>(response: &Response<B>) -> Option<UpstreamError> {
     let status = response.status();
-    Err(match status {
+    Some(match status {
         _ if status.is_redirection() => UpstreamError::Redirect(location(response.headers())),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => denied(&response),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => denied(response),
         StatusCode::PAYLOAD_TOO_LARGE => UpstreamError::RequestTooLarge,
-        _ => return Ok(response),
+        _ => return None,
     })
+}
+
+/// The error with what the answer says, where it asks for no credential: then nothing else tells what it is about.
+async fn in_its_words(
+    mut error: UpstreamError,
+    response: Response<Arriving>,
+    carried: &Carried,
+) -> UpstreamError {
+    if let UpstreamError::Auth(Some(denial)) = &mut error
+        && !denial.asks
+    {
+        denial.said = excerpt(response, carried).await;
+    }
+    error
+}
+
+/// The beginning of what an answer says, on one line and without secrets.
+async fn excerpt(response: Response<Arriving>, carried: &Carried) -> Option<Box<str>> {
+    // What is compressed is no text.
+    if response.headers().contains_key(CONTENT_ENCODING) {
+        return None;
+    }
+    let mut body = response.into_body();
+    let text = timeout(PATIENCE, beginning(&mut body, MOST)).await.ok()?;
+    let text = carried.taken_out_of(&String::from_utf8_lossy(&text));
+    let words: Vec<_> = text.split_whitespace().collect();
+    let shown: String = words.join(" ").chars().take(SHOWN).collect();
+    (!shown.is_empty()).then(|| printable(&shown).into())
 }
 
 /// Where a redirect leads, if it can be told: without the query and the user's name and password, of which each may be a secret,
@@ -63,12 +133,15 @@ fn denied<B>(response: &Response<B>) -> UpstreamError {
     let status = response.status();
     let challenge = Challenge::of(response.headers().get_all(WWW_AUTHENTICATE));
     let said = challenge.as_ref().and_then(words);
+    let asks =
+        status == StatusCode::UNAUTHORIZED || response.headers().contains_key(WWW_AUTHENTICATE);
     let challenge = challenge.filter(|_| status == StatusCode::FORBIDDEN);
     match challenge.and_then(CredentialError::lacks) {
         Some(lacks) => lacks.into(),
         None => UpstreamError::Auth(Some(Denial {
             status: status.as_u16(),
             said,
+            asks,
         })),
     }
 }
@@ -127,7 +200,7 @@ mod tests {
     fn how_long_to_wait_is_read_where_no_requests_are_taken_and_is_a_day_at_most() {
         let told = |status: u16, text: &'static str| {
             let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, http::HeaderValue::from_static(text));
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(text));
             retry_after(StatusCode::from_u16(status).unwrap(), &headers).map(|wait| wait.as_secs())
         };
         for (status, text, wait) in [
@@ -160,8 +233,8 @@ mod tests {
     fn how_long_it_is_until_a_date_is_read_off_the_clock_of_whoever_named_it() {
         let told = |date: Option<&'static str>, after: &str| {
             let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, http::HeaderValue::from_str(after).unwrap());
-            headers.extend(date.map(|date| (DATE, http::HeaderValue::from_static(date))));
+            headers.insert(RETRY_AFTER, HeaderValue::from_str(after).unwrap());
+            headers.extend(date.map(|date| (DATE, HeaderValue::from_static(date))));
             retry_after(StatusCode::SERVICE_UNAVAILABLE, &headers).map(|wait| wait.as_secs())
         };
         let slow = Some("Fri, 27 Nov 2020 14:59:30 GMT");
@@ -185,7 +258,7 @@ mod tests {
             .header(WWW_AUTHENTICATE, challenge)
             .body(())
             .unwrap();
-        admitted(answer).err()
+        refusal(&answer)
     }
 
     // SECURITY EGR-3
@@ -204,7 +277,7 @@ mod tests {
     fn where_a_redirect_leads_is_told_without_what_may_be_a_secret_in_it() {
         let told = |text: &str| {
             let mut headers = HeaderMap::new();
-            headers.insert(LOCATION, http::HeaderValue::from_str(text).unwrap());
+            headers.insert(LOCATION, HeaderValue::from_str(text).unwrap());
             UpstreamError::Redirect(location(&headers)).to_string()
         };
         for (text, shown) in [

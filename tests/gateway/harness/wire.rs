@@ -168,6 +168,10 @@ async fn streamable(stage: &Arc<Stage>, request: Request<Incoming>) -> io::Resul
         Spoken::Refused(code, frame) => {
             let mut answer = with_body("application/json", full(frame));
             *answer.status_mut() = code.try_into().unwrap();
+            // Who forbids something and says why asks for no login.
+            if code == 403 {
+                answer.headers_mut().remove("www-authenticate");
+            }
             answer
         }
         Spoken::Accepted => status(202),

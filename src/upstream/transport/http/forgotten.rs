@@ -11,7 +11,7 @@ use http::{HeaderMap, Response, StatusCode, header::WWW_AUTHENTICATE};
 use tokio::time::timeout;
 
 use super::Arriving;
-use crate::protocol::mirror::header::SESSION_ID;
+use crate::{protocol::mirror::header::SESSION_ID, upstream::transport::body::beginning};
 
 /// What the words are, in whatever case. Before them stands `Unauthorized: `.
 const WORDS: &[u8] = b"session not found";
@@ -28,7 +28,7 @@ pub(super) async fn names_none(is_named: bool, response: &mut Response<Arriving>
     {
         return false;
     }
-    let said = timeout(PATIENCE, beginning(response.body_mut())).await;
+    let said = timeout(PATIENCE, beginning(response.body_mut(), MOST)).await;
     said.is_ok_and(|said| {
         said.windows(WORDS.len())
             .any(|words| words.eq_ignore_ascii_case(WORDS))
@@ -38,17 +38,6 @@ pub(super) async fn names_none(is_named: bool, response: &mut Response<Arriving>
 /// Whether a request with these headers names a session.
 pub(super) fn is_named(headers: &HeaderMap) -> bool {
     headers.contains_key(&SESSION_ID)
-}
-
-async fn beginning(body: &mut Arriving) -> Vec<u8> {
-    let mut all = Vec::new();
-    // To its end, if that is near: then its connection serves again.
-    while all.len() < MOST
-        && let Ok(Some(piece)) = body.piece().await
-    {
-        all.extend_from_slice(&piece[..piece.len().min(MOST - all.len())]);
-    }
-    all
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //!
 //! Guarantees: what is sent is the peer's headers and the configured ones, nothing of a client's (SECURITY EGR-1,
 //! EGR-2); of an answer only the status, the session id, the frames and when to come again are looked at (EGR-7), and of one
-//! that is refused nothing at all (`refused`), but for the words by which some say that they do not know a session
-//! (`forgotten`); compression is neither asked for nor taken. Deliberately absent: what a status
+//! that is refused the words alone by which some say why (`refused`), or that they do not know a session (`forgotten`); compression is neither asked for nor taken. Deliberately absent: what a status
 //! means to a session or an era.
 
 mod apart;
@@ -34,7 +33,7 @@ use super::{
     events::Events,
     owes::Owes,
     pool::{Arriving, Outgoing, Pool, Use},
-    refused::{admitted, retry_after},
+    refused::{Carried, admitted, retry_after},
 };
 use crate::{
     json::Limits,
@@ -173,6 +172,7 @@ impl Http {
         let kept = out.resumes.then(|| resume::kept(&headers, out.credential));
         let is_named = forgotten::is_named(&headers);
         let request = assemble(Method::POST, &self.reach.url, headers, out.frame);
+        let carried = Carried::of(request.headers());
         let mut response = self.reach.carry(request, usage).await?;
         if response.status() == StatusCode::UNAUTHORIZED
             && Box::pin(forgotten::names_none(is_named, &mut response)).await
@@ -182,7 +182,7 @@ impl Http {
                 ..Head::default()
             }));
         }
-        let (head, kind, body) = inspect(response)?;
+        let (head, kind, body) = inspect(response, &carried).await?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             self.drain.take(body);
             return Ok(Answer::Accepted(head));
@@ -236,11 +236,12 @@ impl Http {
         let is_named = forgotten::is_named(&headers);
         let kept = resumes.then(|| resume::kept(&headers, None));
         let request = self.reach.get(headers);
+        let carried = Carried::of(request.headers());
         let mut response = self.reach.carry(request, Use::Dedicated).await?;
         if forgotten::names_none(is_named, &mut response).await {
             return Err(no_session(StatusCode::UNAUTHORIZED));
         }
-        let (head, kind, body) = inspect(response)?;
+        let (head, kind, body) = inspect(response, &carried).await?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
                 let bounds = &self.bounds;
@@ -381,11 +382,12 @@ fn shown(value: &HeaderValue) -> String {
     begins.flat_map(char::escape_debug).collect()
 }
 
-/// Refuses what no upstream may answer, and keeps the few facts that are used.
-pub(super) fn inspect(
+/// Refuses what no upstream may answer, and keeps the few facts that are used. The request `carried` this.
+pub(super) async fn inspect(
     response: Response<Arriving>,
+    carried: &Carried,
 ) -> Result<(Head, Content, Arriving), UpstreamError> {
-    let (mut parts, body) = admitted(response)?.into_parts();
+    let (mut parts, body) = admitted(response, carried).await?.into_parts();
     let coded = parts.headers.get(CONTENT_ENCODING);
     if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         let coding = coded.map(shown).unwrap_or_default();

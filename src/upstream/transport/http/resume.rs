@@ -21,6 +21,7 @@ use crate::{
             Credential,
             owes::Owes,
             pool::{Arriving, Use},
+            refused::Carried,
         },
     },
 };
@@ -204,7 +205,9 @@ impl Resume {
 
     async fn got(&self, headers: HeaderMap) -> Result<(Head, Content, Arriving), UpstreamError> {
         let request = self.reach.get(headers);
-        inspect(self.reach.carry(request, self.usage).await?)
+        let carried = Carried::of(request.headers());
+        let response = self.reach.carry(request, self.usage).await?;
+        inspect(response, &carried).await
     }
 }
 

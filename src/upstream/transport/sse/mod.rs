@@ -31,7 +31,7 @@ use super::{
     mux::{Inbox, LastWord, Mux},
     owes::Owes,
     pool::{Pool, Use},
-    refused::{admitted, retry_after},
+    refused::{Carried, admitted, retry_after},
 };
 use crate::{
     jsonrpc::{Frame, sse::Name},
@@ -90,7 +90,9 @@ impl Sse {
             let mut get = headers.clone();
             get.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
             let request = assemble(Method::GET, &spec.url, get, Bytes::new());
-            let (head, kind, body) = inspect(pool.send(request, Use::Dedicated).await?)?;
+            let carried = Carried::of(request.headers());
+            let response = pool.send(request, Use::Dedicated).await?;
+            let (head, kind, body) = inspect(response, &carried).await?;
             match (head.status.is_success(), kind) {
                 (true, Content::Events) => {}
                 (true, _) => {
@@ -196,7 +198,9 @@ impl Post {
             self.headers.insert(AUTHORIZATION, token.clone());
         }
         let request = assemble(Method::POST, &self.url, self.headers, out.frame);
-        let response = admitted(self.pool.send(request, Use::Pooled).await?)?;
+        let carried = Carried::of(request.headers());
+        let response = self.pool.send(request, Use::Pooled).await?;
+        let response = admitted(response, &carried).await?;
         let status: StatusCode = response.status();
         let retry_after = retry_after(status, response.headers());
         // A word like `Accepted` is read, so that the connection serves again; more is not waited for.

@@ -1,6 +1,7 @@
 //! Streamable HTTP against local hyper servers.
 
 mod forgotten;
+mod refused;
 
 use std::{
     sync::{
