@@ -7,11 +7,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::AUTHORIZATION};
 use tokio::time::{Instant, sleep};
 use tokio_util::{future::FutureExt as _, sync::CancellationToken};
 
-use super::{Content, Head, Reach, inspect};
+use super::{Content, Head, Reach, forgotten, inspect};
 use crate::{
     jsonrpc::sse,
     protocol::mirror,
@@ -204,9 +204,18 @@ impl Resume {
     }
 
     async fn got(&self, headers: HeaderMap) -> Result<(Head, Content, Arriving), UpstreamError> {
+        let is_named = forgotten::is_named(&headers);
         let request = self.reach.get(headers);
         let carried = Carried::of(request.headers());
-        let response = self.reach.carry(request, self.usage).await?;
+        let mut response = self.reach.carry(request, self.usage).await?;
+        // It is about no credential, so another one is of no use.
+        if Box::pin(forgotten::names_none(is_named, &mut response)).await {
+            let head = Head {
+                status: StatusCode::NOT_FOUND,
+                ..Head::default()
+            };
+            return Ok((head, Content::Other(None), response.into_body()));
+        }
         inspect(response, &carried).await
     }
 }
@@ -509,6 +518,20 @@ mod tests {
             assert!(lost, "{status}: {error}");
             assert_eq!(script.asked().len(), 2, "{status}");
         }
+    }
+
+    /// PROTOCOL B4: so servers on `rmcp` say that they do not know the session.
+    #[tokio::test]
+    async fn a_401_that_is_about_the_session_costs_no_token() {
+        let tasks = Tasks::new();
+        let forgotten = rig::full("Unauthorized: Session not found");
+        let forgotten = rig::answer(401, "text/plain", forgotten);
+        let (script, http) = Script::play(&tasks, PATIENT, [events(primed()), forgotten]).await;
+        let out = lasting(["Bearer ana"], Some("Bearer fresh"));
+        let error = rig::ask(&http, out).await.unwrap_err();
+        let lost = matches!(error, UpstreamError::Unavailable { .. });
+        assert!(lost, "{error}");
+        assert_eq!(script.asked().len(), 2);
     }
 
     #[tokio::test]
