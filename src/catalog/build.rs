@@ -238,6 +238,7 @@ fn assign(
             }
             let Some(left) = budget.left.checked_sub(item.raw.len()) else {
                 refused.add(&item.route.local, Reason::TotalTooLarge(budget.limit));
+                part.crowded[at] = true;
                 continue;
             };
             budget.left = left;

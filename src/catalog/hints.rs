@@ -54,7 +54,7 @@ pub(super) fn until<'a>(kind: ListKind, parts: impl Iterator<Item = &'a Part>) -
             .contribution
             .as_ref()
             .map(|contribution| contribution.listing(kind))
-            .filter(|listing| !part.is_away() && !listing.truncated);
+            .filter(|_| !part.is_away() && !part.is_cut(kind));
         let own = listing
             .and_then(|listing| listing.ttl)
             .zip(part.read_at.get())
@@ -94,10 +94,7 @@ pub(super) fn partial<'a>(
     kind: ListKind,
     parts: impl Iterator<Item = &'a Part>,
 ) -> Option<Arc<[String]>> {
-    named(parts.filter(|part| {
-        let contribution = part.contribution.as_ref();
-        contribution.is_some_and(|contribution| contribution.listing(kind).truncated)
-    }))
+    named(parts.filter(|part| part.is_cut(kind)))
 }
 
 fn named<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Arc<[String]>> {

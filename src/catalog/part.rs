@@ -38,6 +38,8 @@ pub(super) struct Part {
     pub(super) shown: [Vec<Arc<Item>>; ListKind::COUNT],
     /// What of the shelves is fit to be offered and not approved: served nowhere.
     pub(super) withheld: [Vec<Arc<Item>>; ListKind::COUNT],
+    /// Of which lists some is beyond its share of the size of all definitions.
+    pub(super) crowded: [bool; ListKind::COUNT],
 }
 
 impl Part {
@@ -100,6 +102,7 @@ impl Part {
             kept: Default::default(),
             shown: Default::default(),
             withheld: Default::default(),
+            crowded: Default::default(),
         }
     }
 
@@ -118,6 +121,13 @@ impl Part {
         self.contribution
             .as_ref()
             .is_none_or(|contribution| contribution.away || contribution.card.is_none())
+    }
+
+    /// Whether one of its lists has more entries than are offered, or may have: it was cut short when it was read, or at a bound of
+    /// the catalog.
+    pub(super) fn is_cut(&self, kind: ListKind) -> bool {
+        let shelf = &self.shelves[kind as usize];
+        shelf.truncated || shelf.overflows || self.crowded[kind as usize]
     }
 
     /// Whether nobody knows yet whether it is there: a login may stand in for it meanwhile.

@@ -26,6 +26,8 @@ pub(super) struct Shelf {
     pub(super) reports: Vec<Report>,
     source: Arc<[Json]>,
     pub(super) truncated: bool,
+    /// Whether it has more items than one list may have.
+    pub(super) overflows: bool,
 }
 
 /// What raw items are called.
@@ -117,6 +119,7 @@ impl Shelf {
             reports: reports.into_list(),
             source: listing.items.clone(),
             truncated: listing.truncated,
+            overflows: listing.items.len() > limit,
         })
     }
 }

@@ -238,6 +238,31 @@ fn cat_6_a_list_that_was_cut_short_says_so_and_may_not_be_kept() {
     assert_eq!(named(seen("b", ListKind::Tools)), None);
 }
 
+/// At whichever bound.
+#[test]
+fn a_list_that_the_catalog_cut_is_not_whole_and_may_not_be_kept() {
+    let size = tool("t0").len();
+    let list: Vec<_> = (0..4).map(|n| tool(&format!("t{n}"))).collect();
+    let hints = |items, total_bytes| {
+        let mut rules = rules(&[("a", "a"), ("b", "b")]);
+        rules.bounds.items = items;
+        rules.bounds.total_bytes = total_bytes;
+        let brought = vec![("a", brings(ListKind::Tools, &list)), ("b", tools(&["t"]))];
+        let catalog = build(&rules, brought, None);
+        [ListKind::Tools, ListKind::Prompts].map(|kind| {
+            let hints = catalog.hints(&Scope::All, kind, &Position::start(), Instant::now());
+            let hints = hints.unwrap();
+            let partial = hints.partial.map(|names| names.to_vec());
+            (partial, hints.ttl_millis > 0)
+        })
+    };
+    let whole = [(None, true), (None, true)];
+    let cut = [(Some(vec!["a".to_owned()]), false), (None, true)];
+    assert_eq!(hints(4, 9 * size), whole);
+    assert_eq!(hints(3, 9 * size), cut);
+    assert_eq!(hints(4, 4 * size), cut);
+}
+
 #[test]
 fn unknown_members_order_and_spellings_survive_byte_for_byte() {
     let definition = r#"{ "z" : 1.50e+3 , "name" : "q\u0031" , "inputSchema" : {"type":"object", "x":"\u00e9/\/"} , "_meta" : {"b":[ ] } }"#;
