@@ -214,6 +214,8 @@ fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
         (None, None, None, None);
     for member in meta.fields() {
         match &*member.name() {
+            // Optional members that clients write as nothing are not there.
+            CLIENT_INFO | LOG_LEVEL | PROGRESS_TOKEN if member.value.kind() == Kind::Null => {}
             VERSION => claimed = member.value.as_str().map(std::borrow::Cow::into_owned),
             CAPABILITIES => capabilities = ClientCapabilities::read(params.slice(member.value)),
             CLIENT_INFO if member.value.kind() != Kind::Object => {
@@ -520,6 +522,21 @@ mod tests {
             Json::parse(Bytes::from_static(literal.as_bytes()), &Limits::CLIENT).unwrap();
         }
         assert_eq!(OWN_META, meta::object_of(&own_meta()).as_str());
+    }
+
+    #[test]
+    fn what_of_meta_is_optional_may_be_null_and_what_is_required_may_not() {
+        let described = |version: &str| {
+            let text = format!(
+                r#"{{"_meta":{{"io.modelcontextprotocol/protocolVersion":{version},"io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":null,"io.modelcontextprotocol/logLevel":null,"progressToken":null}}}}"#
+            );
+            let params = Json::parse(text.into(), &Limits::CLIENT).unwrap();
+            let head = read::head(methods::TOOLS_LIST, &params).ok().unwrap();
+            describe(&head, &params)
+        };
+        let told = described("\"2026-07-28\"").unwrap();
+        assert!(told.log_level.is_none() && told.progress_token.is_none());
+        assert!(described("null").is_err());
     }
 
     #[test]
