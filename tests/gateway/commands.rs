@@ -155,6 +155,40 @@ async fn a_signal_that_comes_while_a_pipe_is_prepared_ends_it_in_an_orderly_way(
     assert_eq!(ended.code(), Some(0), "{ended}");
 }
 
+#[tokio::test]
+async fn that_a_proxy_is_not_used_is_said_by_whatever_starts_a_gateway() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    let yaml = "listen: { address: \"127.0.0.1:0\" }\naudit: off\n";
+    std::fs::write(&file, yaml).unwrap();
+    for command in ["serve", "stdio"] {
+        let mut running = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .args([command, "-c"])
+            .arg(&file)
+            .env("HTTPS_PROXY", "http://me:hunter2@proxy.example")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
+        let told = async {
+            loop {
+                let line = said.next_line().await.unwrap();
+                let line = line.unwrap_or_else(|| panic!("{command} says nothing of it"));
+                if line.contains("is not used") {
+                    return line;
+                }
+            }
+        };
+        let told = within(PATIENCE, "it is said", told).await;
+        assert!(told.contains("HTTPS_PROXY"), "{told}");
+        assert!(!told.contains("hunter2"), "{told}");
+        running.kill().await.unwrap();
+    }
+}
+
 /// SECURITY 10.
 #[cfg(target_os = "linux")]
 #[tokio::test]

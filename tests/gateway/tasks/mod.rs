@@ -363,6 +363,17 @@ async fn tasks_are_not_offered_where_no_server_has_them() {
     }
 }
 
+#[tokio::test]
+async fn a_task_that_is_null_is_none_that_is_wished_for() {
+    let notes = core();
+    let (_gateway, client) = alone(&notes, Revision::V2025_11_25, "{}").await;
+    let params = r#"{"name":"notes_maybe","arguments":{},"task":null}"#;
+    let told = client.ask("tools/call", params).await.value();
+    assert!(told["content"].is_array(), "{told}");
+    let sent = notes.last("tools/call").value();
+    assert!(sent.get("task").is_none(), "{sent}");
+}
+
 /// Feature: Tasks (LL)
 #[tokio::test]
 async fn legacy_client_legacy_server_tasks_pass_with_ids_of_ours() {

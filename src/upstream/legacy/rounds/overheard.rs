@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::{super::ear::HEAD, *};
-use crate::upstream::scripted::last;
+use crate::upstream::{Reached, scripted::last};
 
 /// Begins a call, which goes out as the `nth`, counted from 1.
 async fn out<'a>(
@@ -216,6 +216,42 @@ async fn a_question_there_that_is_taken_back_is_taken_back_from_its_caller() {
     let rest = super::asked(rest);
     let keys: Vec<_> = rest.requests.root().members().map(|it| it.key).collect();
     assert_eq!(keys, ["ask-2"]);
+}
+
+/// Though something was heard of its call before.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_forgotten_when_its_call_is_answered_is_told_as_that_and_used_no_more() {
+    for answer in [
+        Play::Status(404),
+        Play::Error(404, -32001, ""),
+        Play::Error(400, -32001, ""),
+    ] {
+        let mut answer = Some(Play::After(5, Box::new(answer)));
+        let (transport, peer) = over_http(&an_address(), move |sent| match sent.method.as_str() {
+            "tools/call" => answer.take().unwrap_or_else(|| result("{}")),
+            "" | "notifications/cancelled" => Play::Status(202),
+            _ => result("{}"),
+        })
+        .await;
+        let peer = Arc::new(peer);
+        let call = out(&transport, &peer, able("k"), 1).await;
+        // It is about nothing that was asked, and still something that is heard.
+        transport.say(&note("notifications/cancelled", r#"{"requestId":99}"#));
+        let error = call.await.unwrap_err();
+        let is_told = matches!(
+            error,
+            UpstreamError::Unavailable {
+                reached: Reached::Forgotten,
+                ..
+            }
+        );
+        assert!(is_told, "{error}");
+        assert_eq!(transport.sent_of("tools/call").len(), 1);
+        let before = transport.sent_of("initialize").len();
+        let next = peer.call(able("k"), a_route("t")).await;
+        assert_eq!(text(next), "{}");
+        assert_eq!(transport.sent_of("initialize").len(), before + 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
