@@ -14,6 +14,7 @@ use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_ENCODING, DATE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
+use smallvec::SmallVec;
 use tokio::time::timeout;
 
 use super::{body::beginning, pool::Arriving, printable::printable};
@@ -35,7 +36,8 @@ const MOST: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a request carried that is told to nobody, though its answer repeat it.
-pub(super) struct Carried(Vec<HeaderValue>);
+// Few carry more than a token and a session, and of nearly all of them it is never asked.
+pub(super) struct Carried(SmallVec<[HeaderValue; 2]>);
 
 impl Carried {
     /// Of a request with these headers.
