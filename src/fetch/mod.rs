@@ -38,6 +38,10 @@ use crate::{
 
 use wire::{Extent, Special};
 
+/// Who asks, wherever Usher does: firewalls before servers refuse whoever does not say it.
+pub(crate) const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("usher/", env!("CARGO_PKG_VERSION")));
+
 pub use address::{Address, Trust, misnames_port};
 pub use challenge::Challenge;
 #[cfg(feature = "grpc")]

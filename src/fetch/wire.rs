@@ -158,7 +158,7 @@ pub(super) fn request(
     headers.insert(ACCEPT, HeaderValue::from_static(special.accept));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    headers.insert(USER_AGENT, HeaderValue::from_static("usher"));
+    headers.insert(USER_AGENT, super::AGENT);
     if let Some(kind) = kind {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }

@@ -118,13 +118,14 @@ const SAID: [&str; 7] = [
 ];
 
 /// What may be in a request to an upstream, beside `mcp-*`.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "accept",
     "accept-encoding",
     "content-length",
     "content-type",
     "host",
     "authorization",
+    "user-agent",
 ];
 
 pairings! {

@@ -22,7 +22,7 @@ use futures_util::{
 };
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT},
 };
 use http_body_util::Full;
 use secrecy::ExposeSecret;
@@ -36,6 +36,7 @@ use super::{
     refused::{Carried, admitted, retry_after},
 };
 use crate::{
+    fetch::AGENT,
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, Response as Responded, RpcError, decode},
     memory::{self, Hold},
@@ -327,7 +328,7 @@ fn no_session(status: StatusCode) -> UpstreamError {
     UpstreamError::Refused(RpcError::new(codes::SESSION_NOT_FOUND, said))
 }
 
-/// The headers that every request has: `Host`, no compression, and what the configuration says.
+/// The headers that every request has: `Host`, no compression, who asks, and what the configuration says, of that as well.
 pub(super) fn configured(spec: &HttpSpec) -> Result<HeaderMap, UpstreamError> {
     let bad = |what: &str| UpstreamError::unreached(format!("the URL {what}"));
     let authority = spec.url.authority().ok_or_else(|| bad("has no host"))?;
@@ -346,6 +347,7 @@ pub(super) fn configured(spec: &HttpSpec) -> Result<HeaderMap, UpstreamError> {
         value.set_sensitive(true);
         headers.append(name.clone(), value);
     }
+    headers.entry(USER_AGENT).or_insert(AGENT);
     Ok(headers)
 }
 

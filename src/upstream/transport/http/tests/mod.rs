@@ -73,6 +73,10 @@ async fn a_post_carries_the_peers_and_the_configured_headers_and_nothing_else() 
         ("content-type", "application/json".to_owned()),
         ("host", format!("127.0.0.1:{}", address.port())),
         ("mcp-session-id", "s".to_owned()),
+        (
+            "user-agent",
+            concat!("usher/", env!("CARGO_PKG_VERSION")).to_owned(),
+        ),
     ];
     let mut headers: Vec<_> = request
         .headers()
@@ -81,6 +85,24 @@ async fn a_post_carries_the_peers_and_the_configured_headers_and_nothing_else() 
         .collect();
     headers.sort();
     assert_eq!(headers, expected);
+}
+
+/// Firewalls of large hosts refuse requests without one.
+#[test]
+fn who_asks_is_told_unless_the_configuration_says_otherwise() {
+    let mut spec = spec("http", "127.0.0.1", ([127, 0, 0, 1], 80).into(), "/mcp");
+    let told = |spec: &HttpSpec| {
+        let headers = configured(spec).unwrap();
+        let values = headers.get_all(header::USER_AGENT).iter();
+        values
+            .map(|value| value.to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let ours = told(&spec);
+    assert!(ours.len() == 1 && ours[0].starts_with("usher/"), "{ours:?}");
+    let theirs = (header::USER_AGENT, "mozilla".to_owned().into());
+    spec.headers.push(theirs);
+    assert_eq!(told(&spec), ["mozilla"]);
 }
 
 #[tokio::test]
