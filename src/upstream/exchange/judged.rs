@@ -144,6 +144,11 @@ impl Exchange {
             }
             code if is_of_older_era(status, code) => {
                 self.line.wire.doubt.cast();
+                // The Python SDK's servers say so, and with this status, what is wrong with a call, too: that no question can be put
+                // in this era, or what a tool's own error is. Whoever misses a session names it.
+                if code == codes::INVALID_REQUEST && !names_a_session(&error) {
+                    return Ok(Outcome::Failed(error));
+                }
                 Err(UpstreamError::answered(
                     "it refused a request as a server of the older era would",
                 ))
@@ -180,6 +185,12 @@ impl Exchange {
             ),
         }
     }
+}
+
+/// Whether an error is about a session, which nothing has in the stateless era.
+fn names_a_session(error: &RpcError) -> bool {
+    let mut words = error.message.split(|sign: char| !sign.is_alphanumeric());
+    words.any(|word| word.eq_ignore_ascii_case("session"))
 }
 
 /// Whether a refusal is no answer of the stateless era to a request that is well formed: how servers of the handshake era refuse
@@ -270,6 +281,20 @@ fn not_offered() -> UpstreamError {
 mod tests {
     use super::*;
     use crate::json::Limits;
+
+    #[test]
+    fn whoever_misses_a_session_names_it() {
+        for (message, names) in [
+            ("Bad Request: Missing session ID", true),
+            ("Session not found", true),
+            ("Bad Request: No valid session ID provided", true),
+            ("Cannot send 'elicitation/create': no back-channel", false),
+            ("the obsession is no word", false),
+        ] {
+            let error = RpcError::new(codes::INVALID_REQUEST, message);
+            assert_eq!(names_a_session(&error), names, "{message}");
+        }
+    }
 
     #[test]
     fn an_argument_that_is_wrong_is_told_from_a_request_that_does_not_describe_itself() {

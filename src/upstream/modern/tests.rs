@@ -294,9 +294,6 @@ async fn an_answer_of_another_era_casts_doubt() {
             r#"{"supported":["2025-11-25"],"requested":"2026-07-28"}"#,
         ),
         Play::Error(400, -32000, ""),
-        // A session that it does not know, as servers of the Python SDK say it.
-        Play::Error(400, -32600, ""),
-        Play::Error(404, -32600, ""),
         Play::Error(404, -32001, ""),
         Play::Status(404),
         Play::Status(405),
@@ -316,6 +313,17 @@ async fn an_answer_of_another_era_casts_doubt() {
             own.is_err() && peer.line.wire.doubt.take(),
             "one's own, too"
         );
+    }
+    for play in [Play::Error(400, -32600, ""), Play::Error(404, -32600, "")] {
+        let (_, peer) = over_http(move |_| play.clone());
+        let reply = peer.call(a_tool_call(), a_route("t")).await;
+        let Ok(Reply::Done(Outcome::Failed(error))) = reply else {
+            panic!("its words are what a tool's own error may be: {reply:?}")
+        };
+        assert_eq!((error.code, &*error.message), (-32600, "no"));
+        assert!(peer.line.wire.doubt.take());
+        assert!(peer.list(ListKind::Tools).await.is_err());
+        assert!(peer.line.wire.doubt.take());
     }
     for play in [
         Play::Error(200, -32000, ""),
