@@ -1,7 +1,7 @@
 //! Draining one list of one upstream: every page, within bounds.
 //!
 //! Guarantees: a hostile list ends: pages, items and bytes are bounded, and a cursor that comes back stops the walk. What was
-//! cut short says so. Deliberately absent: any judgement of a single definition, which is the catalog's.
+//! cut short says so. An empty cursor ends the lists of the handshake era, and those alone (PROTOCOL A1). Deliberately absent: any judgement of a single definition, which is the catalog's.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -13,15 +13,17 @@ use crate::{
     json::{Json, Kind, Node},
     memory,
     metrics::{Bound, reached},
-    protocol::methods::ListKind,
+    protocol::{Era, methods::ListKind},
 };
 
-/// All pages of a list, as far as `holder` has room for them. `fetch` gets one page's result, from the start or from a cursor.
+/// All pages of a list of a server of this era, as far as `holder` has room for them. `fetch` gets one page's result, from the
+/// start or from a cursor.
 ///
 /// # Errors
 /// Whatever `fetch` fails with, and [`UpstreamError::Protocol`] for a page without its array, or with a cursor that is no string.
 pub(super) async fn drain<F>(
     kind: ListKind,
+    era: Era,
     bounds: &CatalogBounds,
     holder: &Holder,
     mut fetch: impl FnMut(Option<String>) -> F,
@@ -85,7 +87,11 @@ where
                 kind.method()
             ))
         })?;
-        // An empty cursor is a cursor (PROTOCOL A1).
+        // An empty cursor is a cursor in the era that says so (PROTOCOL A1). Before, many servers ended their lists with it, and
+        // answered it with their first page once more, or with an error that would have cost the whole list.
+        if era == Era::Legacy && next.is_empty() {
+            break;
+        }
         let over = if next.len() > bounds.cursor_bytes {
             Some(Bound::UpstreamCursor)
         } else {
@@ -163,10 +169,18 @@ mod tests {
 
     async fn drained(
         bounds: CatalogBounds,
+        pages: impl FnMut(Option<&str>) -> String,
+    ) -> Result<Listing, UpstreamError> {
+        drained_in(Era::Modern, bounds, pages).await
+    }
+
+    async fn drained_in(
+        era: Era,
+        bounds: CatalogBounds,
         mut pages: impl FnMut(Option<&str>) -> String,
     ) -> Result<Listing, UpstreamError> {
         let holder = Holdings::new(bounds.total_bytes).holder();
-        drain(ListKind::Tools, &bounds, &holder, |cursor| {
+        drain(ListKind::Tools, era, &bounds, &holder, |cursor| {
             let page = pages(cursor.as_deref());
             std::future::ready(Ok(Json::parse(page.into(), &Limits::LIST).unwrap()))
         })
@@ -192,6 +206,21 @@ mod tests {
         assert_eq!(items, [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#]);
         assert_eq!(listing.ttl, Some(Duration::from_secs(3)));
         assert!(listing.public && !listing.truncated);
+    }
+
+    #[tokio::test]
+    async fn an_empty_cursor_ends_a_list_of_the_handshake_era() {
+        let mut asked = Vec::new();
+        let listing = drained_in(Era::Legacy, CatalogBounds::default(), |cursor| {
+            asked.push(cursor.map(str::to_owned));
+            let next = if cursor.is_none() { "x" } else { "" };
+            format!(r#"{{"tools":[{{}}],"nextCursor":"{next}"}}"#)
+        })
+        .await
+        .unwrap();
+        assert_eq!(asked, [None, Some("x".into())]);
+        assert_eq!(listing.items.len(), 2);
+        assert!(!listing.truncated && !listing.endless);
     }
 
     #[tokio::test]
@@ -296,7 +325,9 @@ mod tests {
                     let page = format!(r#"{{"{}":[{items}]{next}}}"#, kind.member());
                     std::future::ready(Ok(Json::parse(page.into(), &Limits::LIST).unwrap()))
                 };
-                drain(kind, &bounds, &holder, pages).await.unwrap()
+                drain(kind, Era::Modern, &bounds, &holder, pages)
+                    .await
+                    .unwrap()
             };
             seen::take();
             let first = read(ListKind::Prompts, 'p').await;
@@ -344,7 +375,8 @@ mod tests {
         let buffer = Bytes::from(page);
         let whole = buffer.as_ptr_range();
         let holder = Holdings::new(usize::MAX).holder();
-        let listing = drain(ListKind::Tools, &CatalogBounds::default(), &holder, |_| {
+        let bounds = CatalogBounds::default();
+        let listing = drain(ListKind::Tools, Era::Modern, &bounds, &holder, |_| {
             std::future::ready(Ok(Json::parse(buffer.clone(), &Limits::LIST).unwrap()))
         })
         .await
@@ -392,7 +424,7 @@ mod tests {
             let whole = page.bytes().as_ptr_range();
             let bounds = CatalogBounds::default();
             let holder = Holdings::new(usize::MAX).holder();
-            let listing = drain(ListKind::Tools, &bounds, &holder, |_| {
+            let listing = drain(ListKind::Tools, Era::Modern, &bounds, &holder, |_| {
                 std::future::ready(Ok(page.clone()))
             })
             .await

@@ -13,7 +13,7 @@ use crate::{
     call::Identity,
     catalog::{Contribution, Listing},
     json::Json,
-    protocol::{codes, meta, methods::ListKind},
+    protocol::{Era, codes, meta, methods::ListKind},
     upstream::{
         UpstreamError,
         asking::Offer,
@@ -133,7 +133,7 @@ impl Legacy {
                 }
             }
         };
-        match lists::drain(kind, &self.terms.bounds, holder, page).await {
+        match lists::drain(kind, Era::Legacy, &self.terms.bounds, holder, page).await {
             Ok(listing) => Ok(Some(listing)),
             Err(_) if session.gone.is_cancelled() && session.is_named() => Ok(None),
             Err(error) => Err(error),

@@ -480,7 +480,8 @@ impl Modern {
             return Ok(Listing::default());
         }
         let deadline = Instant::now() + line.terms.timeouts.list;
-        lists::drain(kind, &line.terms.bounds, holder, |cursor| async move {
+        let bounds = &line.terms.bounds;
+        lists::drain(kind, Era::Modern, bounds, holder, |cursor| async move {
             let members: Vec<_> = cursor
                 .map(|cursor| ("cursor", Json::string(&cursor)))
                 .into_iter()
