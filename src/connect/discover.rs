@@ -3,7 +3,8 @@
 //! Guarantees: metadata counts only under the issuer that was expected, byte for byte but for a `/` that is all of a path, and from
 //! then on the issuer is called as it calls itself; a server that does not say that it checks
 //! PKCE is not used; what a document or a challenge names is fetched as its word (SECURITY EGR-4, EGR-5). An upstream's own
-//! metadata is looked for where its challenge says, then where it must be (PROTOCOL F6).
+//! metadata is looked for where its challenge says, then where it must be (PROTOCOL F6). What an upstream says of an issuer that
+//! the operator has named counts as far as the issuer itself stands behind it: see `vouched_for`.
 
 use super::spec::{AccountSpec, ServerSpec};
 use crate::{
@@ -83,8 +84,13 @@ pub(super) async fn login(
         } => (given(authorize_url, token_url)?, Told::default()),
         ServerSpec::Issuer(issuer) => {
             let at = Address::configured(issuer, true).map_err(fetch(SERVER))?;
-            let metadata = Metadata::of_named(fetcher, issuer, &at).await?;
-            (server(&metadata)?, Told::default())
+            match Metadata::of_named(fetcher, issuer, &at).await {
+                Ok(metadata) => (server(&metadata)?, Told::default()),
+                Err(why) if is_not_there(&why) => elsewhere(issuer, &at, &upstream, fetcher)
+                    .await?
+                    .ok_or(why)?,
+                Err(why) => return Err(why.into()),
+            }
         }
         ServerSpec::Discovered => {
             let told = resource(&upstream, fetcher).await?;
@@ -123,6 +129,54 @@ pub(super) async fn login(
         resource,
         scopes,
     })
+}
+
+/// Whether the metadata of an issuer is not where it must be, as far as can be told from there.
+const fn is_not_there(why: &MetadataError) -> bool {
+    match why {
+        MetadataError::None | MetadataError::ForeignIssuer => true,
+        MetadataError::Fetch(FetchError::Status(status)) => *status < 500,
+        MetadataError::Fetch(cause) => matches!(cause, FetchError::Redirect | FetchError::NotJson),
+        MetadataError::Missing(_) => false,
+    }
+}
+
+/// The server of an `issuer` that publishes nothing at its own address, `at`: the metadata that the upstream names, where that
+/// says that it is of this issuer. Nothing where the upstream names no other place.
+///
+/// Some servers call themselves otherwise than the address under which their upstreams name them. Without the operator's word
+/// they are not used (SECURITY EGR-5).
+async fn elsewhere(
+    issuer: &str,
+    at: &Address,
+    upstream: &Address,
+    fetcher: &Fetcher,
+) -> Result<Option<(Server, Told)>, DiscoverError> {
+    let told = resource(upstream, fetcher).await?;
+    let Some(named) = told.issuer.as_ref().filter(|named| *named != issuer) else {
+        return Ok(None);
+    };
+    let place = upstream.named_here(named).map_err(fetch(RESOURCE))?;
+    let metadata = Metadata::of_named(fetcher, issuer, &place).await?;
+    let server = server(&metadata)?;
+    if vouched_for(at, &place, &server) {
+        Ok(Some((server, told)))
+    } else {
+        Err(DiscoverError::Unfit(
+            "the issuer has no metadata at its own address, and what the upstream names in its place leads to other hosts",
+        ))
+    }
+}
+
+/// Whether the issuer `at` this address stands behind metadata that was found at another `place`: it is its own origin that
+/// says so, or its own origin that everything goes to. Clients are registered under the issuer for all upstreams (PROTOCOL F6), so
+/// that one of these upstreams could otherwise have the secrets sent to itself that another needs there.
+fn vouched_for(at: &Address, place: &Address, server: &Server) -> bool {
+    let own = origin(at);
+    let is_own = |address: &Address| origin(address) == own;
+    let all = [&server.authorize, &server.token];
+    let all = all.into_iter().chain(&server.register);
+    is_own(place) || all.chain(&server.revoke).all(is_own)
 }
 
 /// The scope that refresh tokens come with.
@@ -259,9 +313,9 @@ impl From<MetadataError> for DiscoverError {
         match error {
             MetadataError::Fetch(cause) => fetch(SERVER)(cause),
             MetadataError::None => Self::Missing(SERVER),
-            MetadataError::ForeignIssuer => {
-                Self::Unfit("the metadata is of another issuer than was expected")
-            }
+            MetadataError::ForeignIssuer => Self::Unfit(
+                "the authorization server's metadata names another issuer than was expected (the log has both); if that is its name, write it as `issuer`",
+            ),
             MetadataError::Missing(_) => {
                 Self::Unfit("the authorization server's metadata lacks an endpoint")
             }
@@ -380,6 +434,98 @@ mod tests {
             let issuer = login.map(|login| login.server.issuer).ok();
             let expected = found.then(|| format!("{at}{calls_itself}"));
             assert_eq!(issuer, expected, "{named} {calls_itself}");
+        }
+    }
+
+    /// An upstream whose metadata names `/tenant` of its own origin, where an issuer's metadata is; at the root there is none.
+    async fn naming_a_tenant(calls_itself: Option<String>) -> Answering {
+        Answering::by(move |request| {
+            let host = request.lines().find_map(|line| line.strip_prefix("host: "));
+            let at = format!("http://{}", host.unwrap());
+            let issuer = calls_itself.as_deref().unwrap_or(&at);
+            let path = request.split(' ').nth(1).unwrap();
+            match path {
+                "/.well-known/oauth-protected-resource/mcp" => ok(&format!(
+                    r#"{{"resource":"{at}/mcp","authorization_servers":["{at}/tenant"],"scopes_supported":["s"]}}"#
+                )),
+                "/.well-known/oauth-authorization-server/tenant" => ok(&format!(
+                    r#"{{"issuer":"{issuer}","authorization_endpoint":"{at}/a","token_endpoint":"{at}/t","registration_endpoint":"{at}/r","code_challenge_methods_supported":["S256"]}}"#
+                )),
+                _ => answer(404, ""),
+            }
+        })
+        .await
+    }
+
+    async fn logged_in(upstream: &Answering, server: ServerSpec) -> Result<Login, DiscoverError> {
+        let account = AccountSpec {
+            address: format!("http://{}/mcp", upstream.at),
+            resource: None,
+            server,
+            client: ClientSpec::Registered(Registration::Auto),
+            scopes: None,
+            tls: TlsSpec::default(),
+        };
+        login(&account, &Fetcher::new(None).unwrap()).await
+    }
+
+    /// Letter for letter, and nobody's word but the operator's (SECURITY EGR-5).
+    #[tokio::test]
+    async fn an_issuer_that_is_named_by_another_address_is_used_where_the_operator_names_it() {
+        let upstream = naming_a_tenant(None).await;
+        let at = format!("http://{}", upstream.at);
+        let login = logged_in(&upstream, ServerSpec::Issuer(at.clone())).await;
+        let login = login.unwrap();
+        assert_eq!(login.server.issuer, at);
+        assert!(login.server.register.is_some());
+        assert_eq!(login.scopes, ["s"]);
+        assert_eq!(login.resource, Some(format!("{at}/mcp")));
+        for other in [
+            ServerSpec::Discovered,
+            ServerSpec::Issuer(format!("{at}/tenant")),
+            ServerSpec::Issuer(format!("{at}/other")),
+        ] {
+            let login = logged_in(&upstream, other).await;
+            assert!(matches!(login, Err(DiscoverError::Unfit(why)) if why.contains("`issuer`")));
+        }
+    }
+
+    /// The upstream's word that it speaks for the issuer is not enough: what it names would be sent what is the issuer's.
+    #[tokio::test]
+    async fn an_upstream_does_not_speak_for_an_issuer_at_another_origin() {
+        let issuer = Answering::with(answer(404, "")).await;
+        let name = format!("http://{}", issuer.at);
+        let upstream = naming_a_tenant(Some(name.clone())).await;
+        let login = logged_in(&upstream, ServerSpec::Issuer(name)).await;
+        let refused =
+            matches!(login, Err(DiscoverError::Unfit(why)) if why.contains("other hosts"));
+        assert!(refused, "{login:?}");
+    }
+
+    #[test]
+    fn an_issuer_stands_behind_what_its_origin_says_and_behind_what_leads_there() {
+        let at = |text: &str| Address::discovered(text).unwrap();
+        let issuer = at("https://login.example");
+        let own = metadata(|text| text).unwrap();
+        let foreign = |edit: fn(&mut Server, Address)| {
+            let mut server = own.clone();
+            edit(&mut server, at("https://mcp.example/x"));
+            server
+        };
+        let elsewhere = at("https://mcp.example/tenant");
+        assert!(vouched_for(&issuer, &elsewhere, &own));
+        for server in [
+            foreign(|server, to| server.authorize = to),
+            foreign(|server, to| server.token = to),
+            foreign(|server, to| server.register = Some(to)),
+            foreign(|server, to| server.revoke = Some(to)),
+        ] {
+            assert!(!vouched_for(&issuer, &elsewhere, &server), "{server:?}");
+            assert!(vouched_for(
+                &issuer,
+                &at("https://login.example/t"),
+                &server
+            ));
         }
     }
 

@@ -106,8 +106,13 @@ impl Metadata {
         is_same: fn(&str, &str) -> bool,
     ) -> Result<Self, MetadataError> {
         let named = document.root().member("issuer").and_then(Node::as_str);
-        let named = named.filter(|named| is_same(named, issuer));
-        let issuer = named.ok_or(MetadataError::ForeignIssuer)?.into_owned();
+        let same = named.as_ref().filter(|named| is_same(named, issuer));
+        let Some(issuer) = same.map(|named| named.clone().into_owned()) else {
+            // Whoever wants to use it all the same has to know what it is called. In quotes, and escaped: it is a peer's word.
+            let named = named.map(|named| named.chars().take(256).collect::<String>());
+            tracing::info!(at = %found_at, expected = ?issuer, ?named, "metadata of another issuer than was expected");
+            return Err(MetadataError::ForeignIssuer);
+        };
         Ok(Self {
             issuer,
             found_at,

@@ -18,7 +18,7 @@ pub(in crate::config) struct AuthorizationCode {
     pub(in crate::config) registration: Option<Registering>,
     /// What is asked for. Default: what the upstream's metadata names.
     pub(in crate::config) scopes: Option<Vec<String>>,
-    /// The authorization server. Default: the one that the upstream names (RFC 9728).
+    /// The authorization server, as it calls itself. Default: the one that the upstream names (RFC 9728).
     pub(in crate::config) issuer: Option<String>,
     /// Where people log in, for a server without metadata that checks PKCE; with token_url and client_id.
     pub(in crate::config) authorize_url: Option<String>,
