@@ -67,14 +67,13 @@ pub(super) fn until<'a>(kind: ListKind, parts: impl Iterator<Item = &'a Part>) -
     least.flatten()
 }
 
-/// An upstream that is there and declares no such capability has no say.
+/// An upstream that is there, declares no such capability and lists nothing of the kind has no say.
 fn has_a_say(part: &Part, kind: ListKind) -> bool {
     part.is_away()
         || part.contribution.as_ref().is_none_or(|contribution| {
-            contribution
-                .card
-                .as_ref()
-                .is_some_and(|card| kind.promised_in(&card.capabilities))
+            let card = contribution.card.as_ref();
+            card.is_some_and(|card| kind.promised_in(&card.capabilities))
+                || !contribution.listing(kind).items.is_empty()
         })
 }
 

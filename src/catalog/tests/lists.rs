@@ -174,6 +174,11 @@ fn cat_7_one_upstream_without_hints_away_or_missing_leaves_no_time_to_live() {
         none(Some(no_tools)).1,
         "who has no tools has no say in them"
     );
+    let mut undeclared = tools(&["b"]);
+    undeclared.card = Some(card("{}"));
+    undeclared.tools.ttl = None;
+    undeclared.tools.public = false;
+    assert_eq!(none(Some(undeclared)), (0, false, vec![]));
 }
 
 #[test]

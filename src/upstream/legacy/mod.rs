@@ -30,7 +30,7 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
@@ -73,6 +73,8 @@ pub(super) struct Legacy {
     inquiries: Arc<Inquiries>,
     /// Owns sessions that all callers share.
     everybody: Arc<str>,
+    /// Whether the server has listed tools without having promised any list: from then on it is as if it had.
+    has_unpromised: AtomicBool,
     terms: Arc<Terms>,
     /// What the first session was opened on: the peer lives as long as it.
     wire: Arc<Wire>,
@@ -104,6 +106,7 @@ impl Legacy {
             parked_calls: Arc::default(),
             inquiries: Arc::default(),
             everybody: "".into(),
+            has_unpromised: AtomicBool::new(false),
             terms: Arc::clone(terms),
             wire,
         }
@@ -135,16 +138,14 @@ impl Peer for Legacy {
         Box::pin(async move {
             let deadline = Instant::now() + self.terms.timeouts.list;
             // Where its session is gone, the next one says what it offers.
-            let offered = match self.session(&self.service, None, deadline).await {
-                Ok(session) => offers(&session.card, kind),
-                Err(error) if offers(&self.card(), kind) => return Err(error),
-                Err(_) => false,
-            };
-            if offered {
-                let holder = &self.terms.lists;
-                self.listing(&self.service, None, kind, holder).await
-            } else {
-                Ok(Listing::default())
+            match self.session(&self.service, None, deadline).await {
+                Ok(session) => {
+                    let holder = &self.terms.lists;
+                    self.offered_on(&session, (&self.service, None), kind, holder)
+                        .await
+                }
+                Err(error) if offers(&self.card(), kind) => Err(error),
+                Err(_) => Ok(Listing::default()),
             }
         })
     }
