@@ -246,7 +246,7 @@ mod tests {
     /// A server that was begun anew knows no session, and one that is away has its tools all the same.
     #[tokio::test]
     async fn tools_that_were_not_promised_are_not_lost_with_a_session_or_an_answer() {
-        let mut plays = vec![
+        let mut plays = [
             result(r#"{"tools":[{"name":"a"}]}"#),
             result(r#"{"tools":[{"name":"a"}]}"#),
             Play::Status(404),
