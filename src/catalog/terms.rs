@@ -11,6 +11,19 @@ use crate::{
     schema::{Names, Schema, Verdict, steps_in},
 };
 
+/// What hosts put among the arguments of whatever tool they call. Servers drop what they do not know, though many say of it that
+/// it must not be there, as `zod` 3 writes of every object: a model that is told so cannot leave out what its host adds.
+const OF_HOSTS: [&str; 5] = [
+    // Gemini CLI has it in the schemas that it shows the model, and does not take it away again.
+    "wait_for_previous",
+    // n8n, beside every call.
+    "toolCallId",
+    // n8n, where its agent is given the item that its trigger made: the members of a chat message.
+    "sessionId",
+    "action",
+    "chatInput",
+];
+
 /// What one tool takes and gives.
 #[derive(Debug)]
 pub struct Terms {
@@ -50,13 +63,14 @@ impl Terms {
         self.output.is_some()
     }
 
-    /// How the arguments of a call stand to the input schema; none are the empty object.
+    /// How the arguments of a call stand to the input schema; none are the empty object. What hosts add, and no more than that, may
+    /// be there at the root where a schema forbids what it does not know: whether to take it is left to the server.
     pub fn arguments(&self, arguments: Option<Node<'_>>) -> Verdict {
         let Some(schema) = &self.input else {
             return Verdict::Fits;
         };
         match arguments {
-            Some(arguments) => schema.check(arguments, self.steps, Names::All),
+            Some(arguments) => schema.check_beside(arguments, self.steps, Names::All, &OF_HOSTS),
             None => schema.check(Json::empty_object().root(), self.steps, Names::All),
         }
     }

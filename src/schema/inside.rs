@@ -152,15 +152,16 @@ impl<'a> Run<'a> {
                 .filter(|_| rules.named.is_none() && rules.patterned.is_empty());
             if let Some(additional) = additional {
                 // It may be one of those whose pattern cannot be judged.
+                let is_never = matches!(self.schema.rules[additional], Rule::Never);
                 if rules.unsure {
                     sum.add(Three::Unknown);
-                } else if matches!(self.schema.rules[additional], Rule::Never) {
+                } else if !is_never {
+                    rules.additional = Some(additional);
+                } else if named.is_some() || !self.lets_in(members, &member.key) {
                     self.path.push(step());
                     self.tell(|| told::unwanted(members));
                     self.path.pop();
                     sum.add(Three::No);
-                } else {
-                    rules.additional = Some(additional);
                 }
             }
             if rules.unsure {

@@ -123,7 +123,19 @@ impl Schema {
 
     /// How `value` stands to it. `steps` may be less than [`STEPS`].
     pub fn check(&self, value: Node<'_>, steps: u32, names: Names) -> Verdict {
-        run::check(self, value, steps, names)
+        run::check(self, value, steps, names, &[])
+    }
+
+    /// The same where members of these names may stand at the root of `value` though the root forbids all that it does not know,
+    /// and does not know them.
+    pub fn check_beside(
+        &self,
+        value: Node<'_>,
+        steps: u32,
+        names: Names,
+        strangers: &'static [&'static str],
+    ) -> Verdict {
+        run::check(self, value, steps, names, strangers)
     }
 
     /// Whether nothing in `value` is broken; what cannot be judged, or not in time, is not.

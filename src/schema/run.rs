@@ -3,7 +3,7 @@
 use super::{
     Names, Problem, Schema, TOLD, Verdict,
     notes::{Seen, Step, Sum, Three},
-    rule::{Id, Rule, Words},
+    rule::{Id, Members, Rule, Words},
     told,
 };
 use crate::json::{Kind, Node, canonical};
@@ -19,13 +19,22 @@ pub(super) struct Enough;
 
 pub(super) type Known = Result<Three, Enough>;
 
-pub(super) fn check(schema: &Schema, value: Node<'_>, steps: u32, names: Names) -> Verdict {
-    match fits(schema, value, steps) {
+pub(super) fn check(
+    schema: &Schema,
+    value: Node<'_>,
+    steps: u32,
+    names: Names,
+    strangers: &'static [&'static str],
+) -> Verdict {
+    match Run::with_strangers(schema, steps, strangers)
+        .rule(0, value, None)
+        .ok()
+    {
         Some(Three::Yes) => Verdict::Fits,
         Some(Three::Unknown) => Verdict::Unjudged,
         None => Verdict::TooMuch,
         Some(Three::No) => {
-            let mut run = Run::new(schema, steps);
+            let mut run = Run::with_strangers(schema, steps, strangers);
             run.told = Some(Vec::new());
             run.names = names;
             // Whatever was told before it was too much is true.
@@ -57,11 +66,21 @@ pub(super) struct Run<'a> {
     tells: usize,
     /// Which names are.
     names: Names,
+    /// The members that may stand at the root beside those that the schema knows.
+    strangers: &'static [&'static str],
     pub(super) path: Vec<Step<'a>>,
 }
 
 impl<'a> Run<'a> {
     pub(super) const fn new(schema: &'a Schema, steps: u32) -> Self {
+        Self::with_strangers(schema, steps, &[])
+    }
+
+    const fn with_strangers(
+        schema: &'a Schema,
+        steps: u32,
+        strangers: &'static [&'static str],
+    ) -> Self {
         Self {
             schema,
             steps,
@@ -69,8 +88,22 @@ impl<'a> Run<'a> {
             told: None,
             tells: 0,
             names: Names::Known,
+            strangers,
             path: Vec::new(),
         }
+    }
+
+    /// Whether a member that these rules know nothing of may be there all the same. Only what the root itself says of its members is
+    /// relaxed: in an alternative or a condition it could make two of them fit where one did.
+    pub(super) fn lets_in(&self, members: &Members, name: &str) -> bool {
+        if !self.path.is_empty() || !self.strangers.contains(&name) {
+            return false;
+        }
+        let Some(Rule::All(root)) = self.schema.rules.first() else {
+            return false;
+        };
+        let own = root.members.as_deref();
+        own.is_some_and(|own| std::ptr::eq(own, members))
     }
 
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Enough> {

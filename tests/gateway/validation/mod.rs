@@ -53,6 +53,40 @@ pairings! {
 }
 
 pairings! {
+    async fn what_hosts_add_to_the_arguments_of_every_tool_is_left_to_the_server(pair: Pairing) {
+        let own = ADD
+            .replace("\"add\"", "\"own\"")
+            .replace("\"note\":{", "\"action\":{\"type\":\"integer\"},\"to\":{\"type\":\"object\",\"additionalProperties\":false},\"note\":{");
+        let notes = pair.upstream().tools([ADD, &own]).on("tools/call", |_| sum(r#"{"sum":3}"#));
+        let (_gateway, client) = pair.alone(&notes).await;
+        for (tool, arguments) in [
+            ("add", r#"{"wait_for_previous":true, "a":1}"#),
+            ("add", r#"{"a":1,"toolCallId":"x","sessionId":"y","action":null,"chatInput":{}}"#),
+            ("own", r#"{"a":1,"toolCallId":"x","action":7}"#),
+        ] {
+            let answer = client.call(&format!("notes_{tool}"), arguments).await;
+            assert_eq!(answer.text(), "hidden", "{answer:?}");
+            assert_eq!(notes.last("tools/call").arguments(), arguments, "byte for byte");
+        }
+        let before = notes.heard("tools/call").len();
+        for (tool, arguments, told) in [
+            ("add", r#"{"a":1,"waitForPrevious":true}"#, "`/waitForPrevious` must not be there"),
+            ("add", r#"{"a":0,"wait_for_previous":true}"#, "`/a` must be at least 1"),
+            ("add", r#"{"wait_for_previous":true}"#, "the whole must have `a`"),
+            ("own", r#"{"a":1,"action":"x"}"#, "`/action` must be an integer"),
+            ("own", r#"{"a":1,"to":{"sessionId":1}}"#, "`/to/sessionId` must not be there"),
+        ] {
+            let answer = client.call(&format!("notes_{tool}"), arguments).await;
+            assert_eq!(answer.value()["_meta"]["dev.usher/reason"], "invalid_arguments", "{arguments}");
+            let said = answer.text();
+            assert!(said.contains(told), "{said}");
+            assert!(!said.contains("wait_for_previous"), "{said}");
+        }
+        assert_eq!(notes.heard("tools/call").len(), before);
+    }
+}
+
+pairings! {
     async fn results_that_do_not_fit_are_withheld_or_flagged_or_let_be_as_the_tool_is_set(pair: Pairing) {
         let tool = |name: &str| ADD.replace("\"add\"", &format!("\"{name}\""));
         let notes = pair
