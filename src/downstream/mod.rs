@@ -539,9 +539,10 @@ fn is_request(frame: &Frame) -> bool {
     matches!(frame, Frame::Request(_))
 }
 
-/// Whether a frame is a request that wants no answer: it would be executed as a side effect (SECURITY MSG-8).
+/// Whether a frame is a request that wants no answer: it would be executed as a side effect (SECURITY MSG-8). Hosts also notify
+/// under names of their own, which nobody here knows and nothing comes of.
 fn lacks_id(frame: &Frame) -> bool {
-    matches!(frame, Frame::Notification(notification) if !methods::is_notification(&notification.method))
+    matches!(frame, Frame::Notification(notification) if methods::is_request(&notification.method))
 }
 
 /// Whether the names in a frame are the protocol's where they look so (SECURITY MSG-3).

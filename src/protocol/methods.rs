@@ -210,10 +210,11 @@ pub fn of_clients(method: &str) -> Option<&'static str> {
     ALL.into_iter().find(|name| *name == method)
 }
 
-/// Whether a frame of this method may come without an id: in every revision exactly the notifications' names begin so
-/// (PROTOCOL A4).
-pub fn is_notification(method: &str) -> bool {
-    method.starts_with("notifications/")
+/// Whether this is a request, of either side, in any revision: a frame of this method must have an id. In every revision exactly
+/// the notifications' names begin with `notifications/` (PROTOCOL A4).
+pub fn is_request(method: &str) -> bool {
+    let of_servers = [ELICITATION_CREATE, SAMPLING_CREATE, ROOTS_LIST];
+    !method.starts_with("notifications/") && (is_of_clients(method) || of_servers.contains(&method))
 }
 
 /// Whether the answer to `method` may be a question (PROTOCOL A3).

@@ -5,6 +5,26 @@ use base64::Engine as _;
 use crate::harness::{Gateway, Revision, Upstream, resource, tool};
 
 #[tokio::test]
+async fn a_notification_of_a_name_that_nobody_knows_is_taken_and_nothing_comes_of_it() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let client = gateway.client(revision).await;
+        for method in ["codex/event", "$/setTrace", "tools/x", "notifications/mine"] {
+            let (_, headers) = client.spelled(method, "{}");
+            let headers: Vec<_> = headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect();
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{}}}}"#);
+            let answer = client.post(&text, &headers).await;
+            assert_eq!((answer.status, &*answer.body), (202, ""), "{method}");
+            assert!(notes.heard(method).is_empty());
+        }
+    }
+}
+
+#[tokio::test]
 async fn msg_8_no_request_without_an_id_is_executed_whatever_it_asks_for() {
     let notes = Upstream::http(Revision::V2026_07_28)
         .telling()
