@@ -15,11 +15,12 @@ use crate::{
 };
 
 /// How long after the start a handshake waits at most. What it says of the endpoint holds for as long as the session; others
-/// learn that the lists changed. Nobody likes to wait.
-pub const HEAD_START: Duration = Duration::from_secs(4);
+/// learn that the lists changed. Cline gives a program 3 s to come up and answer, ends it then and starts another one.
+pub const HEAD_START: Duration = Duration::from_secs(2);
 /// How long after the start lists wait at most that are asked for on a pipe: hosts that keep the first one have no tools of a
-/// program that is downloaded meanwhile.
-pub const FIRST_LISTS: Duration = Duration::from_secs(20);
+/// program that is downloaded meanwhile. Continue gives up on all servers of a program whose handshake and first lists together take
+/// 20 s.
+pub const FIRST_LISTS: Duration = Duration::from_secs(15);
 
 /// Whether servers are in their first start. A cheap handle.
 #[derive(Debug, Clone)]
