@@ -209,6 +209,7 @@ pub struct Timeouts {
     /// To a whole list, and to what is got by its name: a prompt, a skill. Default 15 s.
     pub list: Duration,
     /// To the outcome of a call, or of whatever else is asked for. Default 60 s, at most 300 s.
+    /// From each report of progress on it counts anew, up to five times this and the deadline of whoever calls.
     pub call: Duration,
     /// Without a byte on a stream that owes an outcome. Default 60 s.
     pub silence: Duration,

@@ -38,6 +38,9 @@ use crate::{
 
 /// The most streams of callers' own sessions: each is a connection that stays open.
 const STREAMS: usize = 1_024;
+/// How many times its time a call may take that reports progress. There is a hard maximum however much is reported (PROTOCOL G29): by
+/// default it is the 300 s of SECURITY 6, which hosts give a call as well.
+const AT_WORK: u32 = 5;
 
 /// One upstream's terms, shared by its supervisor, peers and sessions.
 #[derive(Debug)]
@@ -170,6 +173,13 @@ impl Terms {
             self.timeouts.call
         };
         call.deadline.min(clock::now() + time)
+    }
+
+    /// How late that may become where it reports progress, since whoever tells of it is at work; `None` where it may not: what is
+    /// got by its name has the time of a list. Whoever calls has no more time than its own deadline either.
+    pub(super) fn latest(&self, call: &Call) -> Option<Instant> {
+        let latest = clock::now() + self.timeouts.call * AT_WORK;
+        (!is_got(&call.op)).then(|| call.deadline.min(latest))
     }
 
     /// Counts a frame that goes nowhere.

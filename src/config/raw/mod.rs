@@ -296,6 +296,7 @@ pub(super) struct Tools {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Timeout {
     /// To the outcome of a call, or of whatever else is asked for, such as to read a resource. Default: 60s, at most 300s.
+    /// A call that reports progress has this time again from each report on, for five times as long and 300s in all at most.
     pub(super) call: Option<Time>,
     /// To a whole list, and to a prompt or a skill that is got by its name. Default: 15s.
     pub(super) list: Option<Time>,

@@ -71,6 +71,8 @@ pub(super) struct Wants {
     pub(super) identity: Option<Arc<Identity>>,
     /// Progress events.
     pub(super) progress: bool,
+    /// How far those may move the deadline; `None` for not at all.
+    pub(super) latest: Option<Instant>,
     /// Log events of this level and above.
     pub(super) log: Option<LogLevel>,
     /// What may be asked of the caller; `None` where the answer must not be a question (PROTOCOL A3).
@@ -388,6 +390,7 @@ impl Exchange {
         log: Option<LogLevel>,
     ) {
         self.deadline = deadline;
+        self.wants.latest = self.line.terms.latest(call);
         self.resting = false;
         self.wants.call = Some(call.id);
         self.wants.caller = Some(Arc::clone(&call.caller));
@@ -497,7 +500,7 @@ impl Exchange {
 
     /// What a notification means for the caller; `None` when it is foreign, unknown or unwanted. Of its `_meta` goes on what of
     /// a result's does (PROTOCOL A7).
-    pub(super) fn noted(&self, notification: Notification) -> Option<Happened> {
+    pub(super) fn noted(&mut self, notification: Notification) -> Option<Happened> {
         match &*notification.method {
             methods::PROGRESS => {
                 let params = notification.params?;
@@ -506,9 +509,11 @@ impl Exchange {
                     self.line.terms.drop_frame();
                     return None;
                 }
-                self.wants
-                    .progress
-                    .then(|| Happened::Event(Event::Progress(meta::crossing(&params))))
+                if !self.wants.progress {
+                    return None;
+                }
+                self.goes_on();
+                Some(Happened::Event(Event::Progress(meta::crossing(&params))))
             }
             methods::MESSAGE => {
                 let params = notification.params?;
@@ -546,6 +551,19 @@ impl Exchange {
                 None
             }
         }
+    }
+
+    /// The server is at work on it: it has the time of a call from now on, within bounds, and never less than it had.
+    fn goes_on(&mut self) {
+        if let Some(latest) = self.wants.latest {
+            let until = Instant::now() + self.line.terms.timeouts.call;
+            self.deadline = self.deadline.max(until.min(latest));
+        }
+    }
+
+    /// Until when it has to be over, as things are.
+    pub(super) const fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// What an error that comes after the first event is to the caller. Nobody above is told the cause.

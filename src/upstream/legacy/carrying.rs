@@ -66,6 +66,7 @@ impl Going<'_> {
             caller: Some(Arc::clone(&self.call.caller)),
             identity: Some(Arc::clone(&self.call.identity)),
             progress: self.call.wants_progress,
+            latest: session.line.terms.latest(self.call),
             log,
             rounds: rounds.then_some(self.offer),
             relays: asks,

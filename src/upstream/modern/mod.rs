@@ -228,6 +228,7 @@ impl Modern {
             caller: Some(Arc::clone(&call.caller)),
             identity: Some(Arc::clone(&call.identity)),
             progress: call.wants_progress,
+            latest: line.terms.latest(call),
             log,
             rounds,
             task,

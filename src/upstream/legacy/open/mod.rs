@@ -215,7 +215,8 @@ impl OpenCall {
                 },
                 // What has begun to flow keeps its deadline itself.
                 None if self.sending.is_none() => self.hear().await?,
-                None => timeout_at(self.deadline, self.hear())
+                // Progress that is heard aside may have moved it.
+                None => timeout_at(self.deadline.max(self.exchange.deadline()), self.hear())
                     .await
                     .map_err(|_| UpstreamError::Timeout(Deadline::Call))??,
             };
