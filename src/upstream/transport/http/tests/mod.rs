@@ -93,14 +93,14 @@ fn who_asks_is_told_unless_the_configuration_says_otherwise() {
     let mut spec = spec("http", "127.0.0.1", ([127, 0, 0, 1], 80).into(), "/mcp");
     let told = |spec: &HttpSpec| {
         let headers = configured(spec).unwrap();
-        let values = headers.get_all(header::USER_AGENT).iter();
+        let values = headers.get_all(USER_AGENT).iter();
         values
             .map(|value| value.to_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
     let ours = told(&spec);
     assert!(ours.len() == 1 && ours[0].starts_with("usher/"), "{ours:?}");
-    let theirs = (header::USER_AGENT, "mozilla".to_owned().into());
+    let theirs = (USER_AGENT, "mozilla".to_owned().into());
     spec.headers.push(theirs);
     assert_eq!(told(&spec), ["mozilla"]);
 }
