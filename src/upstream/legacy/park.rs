@@ -2,9 +2,9 @@
 //!
 //! Guarantees: a waiting call is known by a number that cannot be guessed, goes on only for its own principal and request, and
 //! goes on once; it is read on meanwhile, so that pings are answered and its end is seen, which whoever holds it is told
-//! of; after the time that state is good for, or when its session or its caller's ends, or when nobody can be told any more
-//! how to go on with it, it is given up and the server told. An outcome that has come is kept though its session goes:
-//! nothing more is needed of that.
+//! of, within five seconds where roots are still wanted; after the time that state is good for, or when its session or its
+//! caller's ends, or when nobody can be told any more how to go on with it, it is given up and the server told. An outcome
+//! that has come is kept though its session goes: nothing more is needed of that.
 //! Bounds: [`MAX_PARKED`] calls of one upstream, [`MAX_OF_ONE`] of them of one principal.
 
 use std::{
@@ -161,6 +161,13 @@ async fn wait(
             }
         };
         let over = call.is_over();
+        let lingers = call.lingers();
+        let lingered = async {
+            match lingers {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
         if over {
             // Nobody is waited for any more, and others may be asked.
             asking = None;
@@ -173,6 +180,7 @@ async fn wait(
             () = gone.cancelled(), if !call.has_outcome() => break None,
             () = unwanted.cancelled() => break None,
             () = sleep_until(until) => break None,
+            () = lingered => call.lingered(),
             heard = call.hear(), if !over => call.take_in(heard).await,
         }
     };

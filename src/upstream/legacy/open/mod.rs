@@ -1,13 +1,13 @@
 //! A call under way to a server that may ask its caller: read until it ends or asks, and held while it asks (PROTOCOL D2c).
 //!
 //! Guarantees: the request is sent once, whatever happens afterwards; a question is put only to the caller whose call it came
-//! on, and only if it was declared; each answer goes back under the id of its question; dropped before its end, the server is
-//! told. Deliberately absent: where it waits meanwhile.
+//! on, and only if it was declared; each answer goes back under the id of its question, and roots also when the call has ended
+//! by then; dropped before its end, the server is told. Deliberately absent: where it waits meanwhile.
 
 mod leaving;
 mod questions;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::StatusCode;
@@ -29,7 +29,7 @@ use crate::{
         Deadline, UpstreamError,
         asking::Offer,
         exchange::{self, Exchange, Happened, Opened},
-        transport::Answer,
+        transport::{Answer, Owners},
     },
 };
 
@@ -37,6 +37,10 @@ use questions::Question;
 
 /// The most events that wait to be told while the caller is asked. Of more, the last progress is told when it has answered.
 const ASIDE: usize = 64;
+
+/// How long an outcome waits for the caller's roots, where the server asked for them on the call. Many ask for them once in a
+/// session's life, when it begins, and wait for them beside whatever they are called for.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// A call under way.
 pub(super) struct OpenCall {
@@ -66,6 +70,8 @@ pub(super) struct OpenCall {
     ask_at: Option<Instant>,
     /// How it ended, while nobody was there to be told.
     over: Option<Result<Outcome, UpstreamError>>,
+    /// It has ended, and until then its caller may still say what its roots are.
+    lingers: Option<Instant>,
     /// Who is told of that, and of what it takes back, while its caller is asked.
     meanwhile: Option<watch::Sender<Meanwhile>>,
     /// Who is told of its events meanwhile, where the caller's own request is still open.
@@ -123,6 +129,7 @@ impl OpenCall {
             asked: 0,
             ask_at: None,
             over: None,
+            lingers: None,
             meanwhile: None,
             aside: None,
         })
@@ -226,11 +233,26 @@ impl OpenCall {
                 Heard::Happened(Happened::Asked(request)) => self.consider(request).await,
                 Heard::Happened(Happened::Withdrawn(id)) => self.withdrawn(&id),
                 Heard::Happened(Happened::Ended(body)) => {
-                    return self.ended(StatusCode::OK, body).map(Turn::Ended);
+                    return self.turned(StatusCode::OK, body);
                 }
-                Heard::Ended(status, body) => return self.ended(status, body).map(Turn::Ended),
+                Heard::Ended(status, body) => return self.turned(status, body),
             }
         }
+    }
+
+    /// What comes next for the caller when the answer has come: that, or to be asked what its session cannot do without.
+    fn turned(
+        &mut self,
+        status: StatusCode,
+        body: Result<Json, RpcError>,
+    ) -> Result<Turn, UpstreamError> {
+        let outcome = self.ended(status, body)?;
+        if self.lingers.is_none() {
+            return Ok(Turn::Ended(outcome));
+        }
+        self.over = Some(Ok(outcome));
+        self.seat = None;
+        Ok(Turn::Asks)
     }
 
     /// The next thing that is heard of the call. Dropping the future loses nothing.
@@ -300,9 +322,28 @@ impl OpenCall {
         self.over = Some(over);
         self.seat = None;
         self.hearing = None;
+        if self.lingers.is_none() {
+            self.tell_over();
+        }
+    }
+
+    /// Tells whoever holds it that its outcome is there.
+    fn tell_over(&self) {
         if let Some(meanwhile) = &self.meanwhile {
             meanwhile.send_modify(|meanwhile| meanwhile.over = true);
         }
+    }
+
+    /// Until when its outcome waits for the caller's roots, if it does.
+    pub(super) const fn lingers(&self) -> Option<Instant> {
+        self.lingers
+    }
+
+    /// They did not come in time.
+    pub(super) fn lingered(&mut self) {
+        self.lingers = None;
+        self.refuse_questions();
+        self.tell_over();
     }
 
     /// An event while the caller is asked.
@@ -336,14 +377,25 @@ impl OpenCall {
         status: StatusCode,
         body: Result<Json, RpcError>,
     ) -> Result<Outcome, UpstreamError> {
-        self.refuse_questions();
+        // The roots are the session's more than the call's: a server that is refused them may never ask again. Nobody else is
+        // on this session whose they could be taken for.
+        if self.session.attribution.is_of_one() && !self.is_outlived() {
+            self.refuse_all_but_roots();
+        } else {
+            self.refuse_questions();
+        }
         if let Some(hearing) = self.hearing.take() {
             hearing.leave();
         }
-        let outcome = self.exchange.judge(status, body)?;
+        let judged = self.exchange.judge(status, body);
+        if !matches!(judged, Ok(Outcome::Complete(_))) {
+            self.refuse_questions();
+        }
+        let outcome = judged?;
         if let Some(unwanted) = &mut self.unwanted {
             unwanted.heed(&outcome);
         }
+        self.lingers = (!self.questions.is_empty()).then(|| Instant::now() + LINGER);
         Ok(outcome)
     }
 }

@@ -127,6 +127,16 @@ impl OpenCall {
                     return Err(exchange::bare(&head).of_a_call_under_way());
                 }
             }
+        } else if self.lingers.take().is_some() {
+            // The outcome is there, whatever becomes of these.
+            let line = &self.session.line;
+            let sent = answers.iter().map(|(id, body)| line.reply(id, body));
+            for told in join_all(sent).await {
+                if let Err(error) = told {
+                    tracing::debug!(%error, "a server could not be told the roots that it asked for");
+                }
+            }
+            self.refuse_questions();
         }
         self.ask_at = (!self.questions.is_empty()).then(|| Instant::now() + BATCH);
         self.into_reply().await
@@ -270,6 +280,11 @@ impl OpenCall {
                 state: State::Parked(number),
                 hold: Some(hold),
             })),
+            // All that would have waited is its session's roots.
+            Err(mut call) if call.has_outcome() => {
+                call.refuse_questions();
+                call.over.take().unwrap_or(Err(UpstreamError::Overloaded))
+            }
             Err(call) => {
                 // The server has been at work on it: what a tool may have done must not be done again for want of room.
                 let full = if matches!(call.op, Op::CallTool(_)) {
@@ -286,6 +301,27 @@ impl OpenCall {
     /// Answers what is open with errors: the call it belonged to is over.
     pub(super) fn refuse_questions(&mut self) {
         let questions = std::mem::take(&mut self.questions);
+        self.refuse(questions);
+    }
+
+    /// The same, but for those after the roots: whoever was asked the others hears that they are taken back.
+    pub(super) fn refuse_all_but_roots(&mut self) {
+        let asks_more = |question: &mut Question| {
+            let method = question.request.root().member("method");
+            method.and_then(Node::as_str).as_deref() != Some(methods::ROOTS_LIST)
+        };
+        let questions: Vec<_> = self.questions.extract_if(.., asks_more).collect();
+        let put = questions.iter().filter(|question| question.put);
+        let taken_back: Vec<_> = put.map(|question| question.key.clone()).collect();
+        if let Some(meanwhile) = &self.meanwhile
+            && !taken_back.is_empty()
+        {
+            meanwhile.send_modify(|meanwhile| meanwhile.withdrawn.extend(taken_back));
+        }
+        self.refuse(questions);
+    }
+
+    fn refuse(&mut self, questions: Vec<Question>) {
         self.ask_at = None;
         if questions.is_empty() {
             return;

@@ -352,6 +352,97 @@ async fn only_a_pipe_that_was_begun_for_one_caller_may_be_held_up_by_what_is_not
     assert!(!peer.service.usable().unwrap().attribution.is_of_one());
 }
 
+/// As server-filesystem does: it asks for roots when its session begins, answers the first call meanwhile, and never asks again.
+#[tokio::test(start_paused = true)]
+async fn roots_that_are_open_when_the_answer_comes_are_asked_for_all_the_same() {
+    for is_asked_before in [false, true] {
+        let (processes, peer) = on_own_pipes().await;
+        let call = able("k");
+        let speaking = async {
+            while processes.made().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            let pipe = processes.made().remove(1);
+            pipe.until_count("tools/call", 1).await;
+            pipe.say(ROOTS);
+            if !is_asked_before {
+                pipe.tell(0, &last(r#"{"n":1}"#));
+            }
+            pipe
+        };
+        let (reply, pipe) = tokio::join!(peer.call(call.clone(), a_route("t")), speaking);
+        let first = asked(reply);
+        let meanwhile = first.hold.as_ref().unwrap().meanwhile();
+        if is_asked_before {
+            pipe.tell(0, &last(r#"{"n":1}"#));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert!(!meanwhile.borrow().over, "its roots are still wanted");
+        // Others of the session go on.
+        goes_out(&pipe, &peer, 1).await;
+        let roots = r#"{"ask-1":{"roots":[{"uri":"file:///a"}]}}"#;
+        let reply = peer.call(again(&call, &first, roots), a_route("t")).await;
+        assert_eq!(text(reply), r#"{"n":1}"#);
+        let told = answers(&pipe);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains(r#""id":"r\u0031","result":{"roots":[{"uri":"file:///a"}]}"#));
+        assert!(pipe.sent_of("notifications/cancelled").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_waits_five_seconds_for_roots_and_for_nothing_else() {
+    let (processes, peer) = on_own_pipes().await;
+    let call = able("k");
+    let (pipe, reply) = asked_on_own_pipe(&processes, &peer, call.clone()).await;
+    drop(asked(reply));
+    pipe.until_count("notifications/cancelled", 1).await;
+    pipe.tell(0, &last("{}"));
+    let speaking = async {
+        pipe.until_count("tools/call", 2).await;
+        pipe.say(&ELICIT.replace(r#""id":7"#, r#""id":8"#));
+        pipe.say(ROOTS);
+    };
+    let (reply, ()) = tokio::join!(peer.call(call.clone(), a_route("t")), speaking);
+    let second = asked(reply);
+    let mut meanwhile = second.hold.as_ref().unwrap().meanwhile();
+    pipe.tell(1, &last(r#"{"n":2}"#));
+    let refused = |id: &'static str| {
+        let pipe = &pipe;
+        async move {
+            let told = pipe.until(|sent| sent.method.is_empty() && sent.text.contains(id));
+            assert!(told.await.text.contains("-32602"), "{id}");
+        }
+    };
+    let began = Instant::now();
+    refused(r#""id":8,"#).await;
+    assert_eq!(meanwhile.borrow_and_update().withdrawn, ["ask-1"]);
+    meanwhile
+        .wait_for(|meanwhile| meanwhile.over)
+        .await
+        .unwrap();
+    assert_eq!(began.elapsed().as_secs(), 5);
+    refused(r#""id":"r\u0031""#).await;
+    let late = r#"{"ask-2":{"roots":[]}}"#;
+    let reply = peer.call(again(&call, &second, late), a_route("t")).await;
+    assert_eq!(text(reply), r#"{"n":2}"#);
+    let roots = answers(&pipe).into_iter();
+    assert_eq!(roots.filter(|told| told.contains("r\\u0031")).count(), 1);
+}
+
+/// Whose roots they are cannot be said where others have the same session.
+#[tokio::test(start_paused = true)]
+async fn an_outcome_does_not_wait_for_roots_on_a_session_that_others_share() {
+    let spec = UpstreamSpec {
+        isolation: Isolation::Shared,
+        ..an_address()
+    };
+    let (transport, peer) = played(&spec).await;
+    let says = [ROOTS, &last(r#"{"n":1}"#)];
+    let reply = begun(&transport, &peer, able("k"), 0, &says).await;
+    assert_eq!(text(reply), r#"{"n":1}"#);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_that_belongs_to_no_call_is_refused() {
     let (processes, peer) = on_own_pipes().await;
