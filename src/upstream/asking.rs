@@ -137,6 +137,13 @@ impl Offer {
         Self(self.0 & !Self::URL & !kind)
     }
 
+    /// The same in the words of revision 2025-06-18, which knows no modes of a capability: for servers that refuse what they do
+    /// not know. Who can be sent to addresses alone is asked nothing of that kind.
+    pub(super) const fn plain(self) -> Self {
+        let less = self.without_url();
+        Self(less.0 & !Self::FORM & !Self::TOOLS)
+    }
+
     /// [`Offer::to`] for a whole session, which declares beside it once and for all that apps are shown, where they are.
     pub(super) fn of_session(terms: &Terms, call: &Call) -> Self {
         let shows = extensions::declares_apps(&call.caller.capabilities);
@@ -153,9 +160,13 @@ impl Offer {
         self.0 & !Self::APPS == 0
     }
 
-    /// What is in both.
+    /// What is in both. A capability without a mode is one of forms, so one of which no mode is left is in neither.
     pub(super) const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+        let both = Self(self.0 & other.0);
+        if both.has(Self::URL) || (self.has_form() && other.has_form()) {
+            return both;
+        }
+        Self(both.0 & !Self::ELICITATION & !Self::FORM)
     }
 
     /// Whether URLs may be shown.
@@ -452,6 +463,35 @@ mod tests {
         ] {
             let less = offer(declared, MODERN).without_url();
             assert_eq!(less.json().as_str(), left, "{declared}");
+        }
+    }
+
+    #[test]
+    fn what_is_declared_to_a_server_that_balks_at_modes_has_none() {
+        for (declared, left) in [
+            ("{}", "{}"),
+            (
+                r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#,
+                r#"{"elicitation":{},"sampling":{},"roots":{}}"#,
+            ),
+            (r#"{"elicitation":{"form":{}}}"#, r#"{"elicitation":{}}"#),
+            (
+                r#"{"elicitation":{"url":{}},"sampling":{}}"#,
+                r#"{"sampling":{}}"#,
+            ),
+        ] {
+            let plain = offer(declared, MODERN).plain();
+            assert_eq!(plain.json().as_str(), left, "{declared}");
+            assert_eq!(plain.plain(), plain);
+        }
+        let plain = Offer::LISTING.plain();
+        for (able, forms) in [
+            (r#"{"elicitation":{}}"#, true),
+            (r#"{"elicitation":{"form":{},"url":{}}}"#, true),
+            (r#"{"elicitation":{"url":{}}}"#, false),
+        ] {
+            let both = plain.and(offer(able, MODERN));
+            assert_eq!((both.has_form(), both.has_url()), (forms, false), "{able}");
         }
     }
 

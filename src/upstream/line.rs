@@ -5,7 +5,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -44,6 +44,8 @@ pub(super) struct Wire {
     pub(super) streamable: bool,
     /// Whether an answer showed that the server may no longer speak as it was reached.
     pub(super) doubt: Doubt,
+    /// Whether the server granted a handshake only when no mode of a capability was declared in it ([`Offer::plain`]).
+    pub(super) plain: AtomicBool,
     next: AtomicU64,
 }
 
@@ -54,6 +56,7 @@ impl Wire {
             transport,
             streamable,
             doubt: Doubt::default(),
+            plain: AtomicBool::new(false),
             next: AtomicU64::new(1),
         })
     }

@@ -25,7 +25,7 @@ use crate::{
     json::{Json, Kind, Node},
     jsonrpc::{Frame, RpcError, encode},
     metrics::{self, Bound},
-    protocol::{Era, Revision, meta, methods, mirror},
+    protocol::{Era, Revision, codes, meta, methods, mirror},
     tasks::{Tasks, clock},
     upstream::{
         Deadline, UpstreamError,
@@ -102,6 +102,16 @@ pub(in crate::upstream) enum NotOpened {
     Failed(UpstreamError),
 }
 
+impl NotOpened {
+    /// Whether the status says that the server failed, whatever it was asked.
+    fn is_failure_of_server(&self) -> bool {
+        match self {
+            Self::Status(head) | Self::Refused(head, _) => head.status.is_server_error(),
+            Self::Failed(_) => false,
+        }
+    }
+}
+
 impl From<UpstreamError> for NotOpened {
     fn from(error: UpstreamError) -> Self {
         Self::Failed(error)
@@ -125,7 +135,8 @@ impl From<NotOpened> for UpstreamError {
 }
 
 impl Session {
-    /// Opens a session that declares `offer`: `initialize`, the version agreed on, `notifications/initialized` (PROTOCOL A1).
+    /// Opens a session that declares `offer`: `initialize`, the version agreed on, `notifications/initialized` (PROTOCOL A1). A
+    /// server that cannot read that is asked once more with [`Offer::plain`], and the session's line says what was granted.
     ///
     /// # Errors
     /// [`NotOpened`]; also when the server answers with a revision that is none of ours, or not the `exact` one.
@@ -151,12 +162,18 @@ impl Session {
         terms: &Arc<Terms>,
         deadline: Instant,
     ) -> Result<Self, NotOpened> {
-        let line = |headers| {
+        // What this server balked at before is not declared to it again.
+        let mut offer = if wire.plain.load(Ordering::Relaxed) {
+            offer.plain()
+        } else {
+            offer
+        };
+        let line = |offer, headers| {
             let line = Line::new(Arc::clone(wire), Era::Legacy, headers, Arc::clone(terms));
             let line = line.offering(offer).in_service(proposal.service);
             Arc::new(line.on_behalf(behalf))
         };
-        let bare = line(HeaderMap::new());
+        let bare = line(offer, HeaderMap::new());
         let tasks = terms.tasks.child();
         let stop = StopOnDrop(Some(tasks.clone()));
         let attribution = Arc::new(Attribution::new(proposal.of_one));
@@ -167,27 +184,28 @@ impl Session {
             let frames = wire.transport.unsolicited(HeaderMap::new()).await?;
             tasks.spawn(attend(Arc::clone(&bare), frames));
         }
-        let params = meta::object_of(&[
-            ("protocolVersion", Json::string(proposal.revision.as_str())),
-            ("capabilities", offer.json()),
-            ("clientInfo", client_info()),
-        ]);
-        let asked = exchange::ask(
-            &bare,
-            methods::INITIALIZE,
-            &params,
-            HeaderMap::new(),
-            deadline,
-            true,
-        );
-        let (head, result) = match asked.await {
-            Ok(AskOutcome::Result(head, result)) => (head, result),
-            Ok(AskOutcome::Error(head, error)) => return Err(NotOpened::Refused(head, error)),
-            Ok(AskOutcome::Status(head)) => return Err(NotOpened::Status(head)),
-            Err(UpstreamError::Timeout(_)) => {
-                return Err(UpstreamError::Timeout(Deadline::Initialize).into());
+        let (head, result) = match greet(&bare, proposal, offer, deadline).await {
+            Ok(granted) => granted,
+            Err(why) if offer != offer.plain() && balks(&why) => {
+                let less = offer.plain();
+                match greet(&bare, proposal, less, deadline).await {
+                    Ok(granted) => {
+                        tracing::info!(
+                            upstream = %terms.id,
+                            "the server refuses a handshake that declares modes of elicitation, or tools in sampling; these are no longer declared to it"
+                        );
+                        // A server that was ill for a moment has refused nothing of what was declared.
+                        if !why.is_failure_of_server() {
+                            wire.plain.store(true, Ordering::Relaxed);
+                        }
+                        offer = less;
+                        granted
+                    }
+                    // Then it was not for what was declared.
+                    Err(_again) => return Err(why),
+                }
             }
-            Err(error) => return Err(error.into()),
+            Err(why) => return Err(why),
         };
         let mut headers = HeaderMap::new();
         if let Some(session) = head.session.filter(|_| wire.streamable) {
@@ -198,7 +216,7 @@ impl Session {
             Ok(card) => card,
             Err(error) => {
                 if named {
-                    leave(&line(headers)).await;
+                    leave(&line(offer, headers)).await;
                 }
                 return Err(error.into());
             }
@@ -209,7 +227,7 @@ impl Session {
                 HeaderValue::from_static(card.revision.as_str()),
             );
         }
-        let line = line(headers);
+        let line = line(offer, headers);
         let initialized = encode::notification(methods::INITIALIZED, None);
         if let Some(why) = not_taken(line.notify(initialized, deadline).await) {
             // The server keeps a session that nobody is going to use.
@@ -344,6 +362,50 @@ impl Drop for Session {
         self.tasks.stop();
         let open = clock::since(self.opened);
         metrics::calls::session_held(&self.line.terms.id, self.card.revision, open);
+    }
+}
+
+/// Asks `initialize`, once, and declares `offer`.
+///
+/// # Errors
+/// [`NotOpened`].
+async fn greet(
+    line: &Arc<Line>,
+    proposal: Proposal,
+    offer: Offer,
+    deadline: Instant,
+) -> Result<(Head, Json), NotOpened> {
+    let params = meta::object_of(&[
+        ("protocolVersion", Json::string(proposal.revision.as_str())),
+        ("capabilities", offer.json()),
+        ("clientInfo", client_info()),
+    ]);
+    let method = methods::INITIALIZE;
+    match exchange::ask(line, method, &params, HeaderMap::new(), deadline, true).await {
+        Ok(AskOutcome::Result(head, result)) => Ok((head, result)),
+        Ok(AskOutcome::Error(head, error)) => Err(NotOpened::Refused(head, error)),
+        Ok(AskOutcome::Status(head)) => Err(NotOpened::Status(head)),
+        Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout(Deadline::Initialize).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a handshake was refused as by a server that could not read it. The Java SDK's, before 2.0.0, reject a whole
+/// `initialize` for a member of a capability that they do not know: with 400 or 500, or with an error that says the same.
+fn balks(why: &NotOpened) -> bool {
+    match why {
+        NotOpened::Status(head) => matches!(head.status.as_u16(), 400 | 500),
+        NotOpened::Refused(head, error) => {
+            matches!(head.status.as_u16(), 200 | 400 | 500)
+                && matches!(
+                    error.code,
+                    codes::PARSE_ERROR
+                        | codes::INVALID_REQUEST
+                        | codes::INVALID_PARAMS
+                        | codes::INTERNAL_ERROR
+                )
+        }
+        NotOpened::Failed(_) => false,
     }
 }
 

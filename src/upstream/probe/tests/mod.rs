@@ -549,7 +549,10 @@ async fn a_server_that_was_replaced_by_one_that_refuses_the_handshake_is_found_a
             let before = methods(&processes).len();
             let peer = probe.peer().await.unwrap();
             assert_eq!(peer.card().revision, Revision::V2026_07_28);
-            assert_eq!(methods(&processes)[before..], [INITIALIZE, DISCOVER]);
+            // Once more with less, where it could not be read.
+            let mut asked = methods(&processes).split_off(before);
+            asked.dedup();
+            assert_eq!(asked, [INITIALIZE, DISCOVER]);
         }
     }
 }
@@ -571,7 +574,9 @@ async fn what_was_found_is_not_forgotten_where_the_handshake_is_not_refused() {
         replaced.store(true, Ordering::SeqCst);
         let before = methods(&processes).len();
         assert!(probe.peer().await.is_err());
-        assert_eq!(methods(&processes)[before..], [INITIALIZE]);
+        let mut asked = methods(&processes).split_off(before);
+        asked.dedup();
+        assert_eq!(asked, [INITIALIZE]);
     }
 }
 
