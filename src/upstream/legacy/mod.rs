@@ -18,6 +18,8 @@ mod tasks;
 mod watch;
 
 #[cfg(test)]
+mod balking;
+#[cfg(test)]
 mod cancelling;
 #[cfg(test)]
 mod crowding;

@@ -619,6 +619,8 @@ impl Peer for Modern {
 #[cfg(test)]
 mod cards;
 #[cfg(test)]
+mod doubted;
+#[cfg(test)]
 mod late;
 #[cfg(test)]
 mod mismatched;
