@@ -190,13 +190,13 @@ impl Session {
                 let less = offer.plain();
                 match greet(&bare, proposal, less, deadline).await {
                     Ok(granted) => {
-                        tracing::info!(
-                            upstream = %terms.id,
-                            "the server refuses a handshake that declares modes of elicitation, or tools in sampling; these are no longer declared to it"
-                        );
                         // A server that was ill for a moment has refused nothing of what was declared.
                         if !why.is_failure_of_server() {
                             wire.plain.store(true, Ordering::Relaxed);
+                            tracing::info!(
+                                upstream = %terms.id,
+                                "the server refuses a handshake that declares modes of elicitation, or tools in sampling; these are no longer declared to it"
+                            );
                         }
                         offer = less;
                         granted
