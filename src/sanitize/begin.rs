@@ -183,6 +183,16 @@ pub(super) fn head<const N: usize>(text: &[u8]) -> u32 {
     u32::from_le_bytes(four) & 0x1F1F_1F1F >> (8 * (4 - N))
 }
 
+/// The same of what stands at a place.
+#[inline(always)]
+pub(super) fn head_at<const N: usize>(text: &[u8], at: usize) -> u32 {
+    match text.get(at..at + 4) {
+        // Known to be there, it is one load.
+        Some(four) => head::<N>(four),
+        None => head::<N>(text.get(at..).unwrap_or_default()),
+    }
+}
+
 /// A number of so many bits for a head, each as good as any other.
 #[inline(always)]
 pub(super) const fn spread_to<const BITS: u32>(head: u32) -> usize {
@@ -191,14 +201,14 @@ pub(super) const fn spread_to<const BITS: u32>(head: u32) -> usize {
 
 /// What is known of heads: one bit for each of many, in 2 KiB.
 #[derive(Debug, Clone)]
-pub(super) struct Heads(Box<[u64]>);
+pub(super) struct Heads(Box<[u64; 1 << (BITS - 6)]>);
 
 /// Some seventy times as many as there are words in a language for what is looked for.
 const BITS: u32 = 14;
 
 impl Heads {
     pub(super) fn none() -> Self {
-        Self(vec![0; 1 << (BITS - 6)].into())
+        Self(Box::new([0; 1 << (BITS - 6)]))
     }
 
     pub(super) fn add(&mut self, head: u32) {

@@ -8,7 +8,7 @@ use fearless_simd::{Level, Simd, dispatch};
 
 use super::NEAR;
 use crate::sanitize::{
-    begin::{Heads, head},
+    begin::{Heads, head, head_at},
     survey::{self, BLOCK, Marks, bits, places},
 };
 
@@ -119,8 +119,8 @@ impl Anchors {
         while at < text.len() {
             let (next, behind) = self.starts(Marks::at(simd, text, at + BLOCK), alnum);
             for place in places(0, starts) {
-                let word = &text[at + place..];
-                if self.begun.have(head::<3>(word)) {
+                if self.begun.have(head_at::<3>(text, at + place)) {
+                    let word = &text[at + place..];
                     let letters = alnum >> place
                         | behind
                             .checked_shl(BLOCK as u32 - place as u32)

@@ -143,7 +143,8 @@ const WHOLE: [&[u8]; 2] = [b"karta", b"karty"];
 
 static SAYS: LazyLock<Words> = LazyLock::new(|| {
     let words = WORDS.iter().map(|word| (*word, 0));
-    Words::of(words.chain(WHOLE.iter().map(|word| (*word, 1))))
+    let words = words.chain(WHOLE.iter().map(|word| (*word, 1)));
+    Words::of(words, |word| word.len() > 3)
 });
 
 /// How cards are grouped: a space stands for what stands between any two groups.

@@ -167,8 +167,11 @@ const OTHER: [&str; 76] = [
     "factur",
 ];
 
-static OTHERS: LazyLock<Words> =
-    LazyLock::new(|| Words::of(OTHER.iter().map(|part| (part.as_bytes(), 0))));
+static OTHERS: LazyLock<Words> = LazyLock::new(|| {
+    Words::of(OTHER.iter().map(|part| (part.as_bytes(), 0)), |part| {
+        part.len() > 3
+    })
+});
 
 /// Whether a part of a word for what is counted, ordered or sent stands in a name.
 pub(super) fn is_other(name: &[u8]) -> bool {

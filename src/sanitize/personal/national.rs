@@ -108,7 +108,7 @@ impl Countries {
         let joined = joined.map(|(word, whose)| (word.as_bytes(), *whose));
         Self {
             names: all().map(|(name, _)| name.into()).collect(),
-            words: Words::of(words.chain(joined)),
+            words: Words::of(words.chain(joined), is_part),
             shapes: Shapes::read(),
         }
     }
@@ -369,11 +369,7 @@ impl Countries {
             let camel = found.start > 0
                 && text[found.start - 1].is_ascii_lowercase()
                 && first.is_ascii_uppercase();
-            let long = found.len() > 4 || !first.is_ascii();
-            // The first of several words may be a short one, in which others end.
-            let several = text[found.clone()]
-                .iter()
-                .any(|byte| matches!(byte, b' ' | b'_' | b'-'));
+            let long = is_long(&text[found.clone()]);
             let begins = camel || !letter(found.start.checked_sub(1));
             // A run of a program is no number of Chile.
             if text[found.clone()].eq_ignore_ascii_case(b"run") && is_of_a_thing(&text[found.end..])
@@ -393,7 +389,8 @@ impl Countries {
                 let end = found.end + usize::from(many);
                 !letter(Some(end)) || text[end].is_ascii_uppercase()
             };
-            let whole = (long && (begins || !several)) || begins && ends();
+            let part = is_part(&text[found.clone()]);
+            let whole = part || begins && (long || ends());
             // What was redacted here announces nothing.
             if whole && !is_placeholder(text, &found) {
                 all |= Set::of(whose.into());
@@ -401,6 +398,18 @@ impl Countries {
         });
         all
     }
+}
+
+/// Whether a word may go on with other letters.
+fn is_long(word: &[u8]) -> bool {
+    word.len() > 4 || !word[0].is_ascii()
+}
+
+/// Whether a word may stand inside of another.
+fn is_part(word: &[u8]) -> bool {
+    // The first of several words may be a short one, in which others end.
+    let mut bytes = word.iter();
+    is_long(word) && !bytes.any(|byte| matches!(byte, b' ' | b'_' | b'-'))
 }
 
 /// Whether a rule is of the number of an account, which has words that stand near anything.

@@ -1,7 +1,7 @@
 //! Words that say what a number is, looked for together and in either case.
 //!
-//! Guarantees: every place of every word is told, those that overlap too, but short ones inside of other words; linear, since
-//! few words begin alike. What is kept is small, 4 KiB and a few for the words themselves, so that looking for words does not
+//! Guarantees: every place of every word is told, those that overlap too, but inside of other words those only that may be parts
+//! of some; linear, since few words begin alike. What is kept is small, 4 KiB and a few for the words themselves, so that looking for words does not
 //! drive everything else out of the caches: an automaton of the same words takes 1.2 MB. Deliberately absent: what may stand
 //! beside a word.
 
@@ -10,23 +10,23 @@ use std::ops::Range;
 use fearless_simd::{Level, Simd, dispatch};
 
 use crate::sanitize::{
-    begin::{Beginnings, Heads, head, spread_to},
+    begin::{Beginnings, Heads, head, head_at, spread_to},
     survey::{BLOCK, Marks, behind, bits, places},
     work::looked,
 };
 
-/// The longest of the short words.
-const SHORT: usize = 3;
-/// Of the long ones so many bytes are known before they are compared.
-const LONG: usize = SHORT + 1;
+/// So many bytes of words that stand alone are known before they are compared.
+const ALONE: usize = 3;
+/// And of those that may be parts of others.
+const PART: usize = ALONE + 1;
 /// Words are kept in so many groups, in bits: more than there are words.
 const GROUPS: u32 = 9;
 
-/// Words by how long they are.
+/// Words by where they may begin.
 #[derive(Debug)]
 pub(super) struct Words {
-    long: Set<LONG>,
-    short: Set<SHORT>,
+    parts: Set<PART>,
+    alone: Set<ALONE>,
 }
 
 /// Words by what they begin with.
@@ -55,8 +55,12 @@ struct Word {
 const EITHER: u64 = u64::from_le_bytes([31; 8]);
 
 impl Words {
-    /// Words of two bytes or more, and whose they are. Those in capitals only are not looked for in small letters.
-    pub(super) fn of(words: impl IntoIterator<Item = (&'static [u8], u8)>) -> Self {
+    /// Words of two bytes or more, and whose they are; `is_part` tells which of them may be a part of another word. Those in capitals
+    /// only are not looked for in small letters.
+    pub(super) fn of(
+        words: impl IntoIterator<Item = (&'static [u8], u8)>,
+        is_part: fn(&[u8]) -> bool,
+    ) -> Self {
         let words = words.into_iter().map(|(bytes, whose)| {
             let length = bytes.len().min(8) as u32;
             let known = EITHER & u64::MAX.unbounded_shr(64 - 8 * length);
@@ -69,15 +73,15 @@ impl Words {
                 known,
             }
         });
-        let (short, long): (Vec<_>, Vec<_>) = words.partition(|word| word.bytes.len() <= SHORT);
+        let (parts, alone): (Vec<_>, Vec<_>) = words.partition(|word| is_part(word.bytes));
         Self {
-            long: Set::of(&long),
-            short: Set::of(&short),
+            parts: Set::of(&parts),
+            alone: Set::of(&alone),
         }
     }
 
-    /// Tells every word in a piece of text: where it stands, and whose it is. Words of three bytes or fewer may be left out where
-    /// they go on from a small letter in small letters.
+    /// Tells every word in a piece of text: where it stands, and whose it is. Those that are no part of any are left out where they
+    /// go on from a small letter in small letters.
     #[inline]
     pub(super) fn each(&self, piece: &[u8], mut told: impl FnMut(Range<usize>, u8)) {
         looked(piece.len());
@@ -86,19 +90,19 @@ impl Words {
 
     #[inline(always)]
     fn blocks<S: Simd>(&self, simd: S, piece: &[u8], told: &mut impl FnMut(Range<usize>, u8)) {
-        let long = self.long.beginnings.tables(simd);
-        let short = self.short.beginnings.tables(simd);
+        let parts = self.parts.beginnings.tables(simd);
+        let alone = self.alone.beginnings.tables(simd);
         let (mut at, mut before) = (0, 0);
         while at < piece.len() {
-            let bytes = Marks::on_from::<LONG>(simd, piece, at);
+            let bytes = Marks::on_from::<PART>(simd, piece, at);
             let small = bits(bytes[0].within(b'a', 26));
             let inside = small & behind(before, small, 1);
             before = small;
-            for start in places(at, bits(long.may_begin(&bytes))) {
-                self.long.at(piece, start, told);
+            for start in places(at, bits(parts.may_begin(&bytes))) {
+                self.parts.at(piece, start, told);
             }
-            for start in places(at, bits(short.may_begin(&bytes)) & !inside) {
-                self.short.at(piece, start, told);
+            for start in places(at, bits(alone.may_begin(&bytes)) & !inside) {
+                self.alone.at(piece, start, told);
             }
             at += BLOCK;
         }
@@ -128,7 +132,7 @@ impl<const N: usize> Set<N> {
     /// Tells the words that begin at a place.
     #[inline(always)]
     fn at(&self, piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
-        let head = head::<N>(piece.get(start..).unwrap_or_default());
+        let head = head_at::<N>(piece, start);
         if self.heads.have(head) {
             self.compare(piece, start, head, told);
         }
@@ -195,7 +199,8 @@ mod tests {
             text in "([a-z ]{0,20}|[tTiInNcCaAxXdDsS. ]{1,9}|tax id|EMšo|инн|IdentifikationsNUMMER|[\u{80}-\u{ff}]{1,3}){0,12}",
         ) {
             let piece = text.as_bytes();
-            let words = Words::of(ALL.iter().zip(0..).map(|(word, whose)| (*word, whose)));
+            let all = ALL.iter().zip(0..).map(|(word, whose)| (*word, whose));
+            let words = Words::of(all, |word| word.len() > 3);
             let mut found = Vec::new();
             let small = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
             let inside = |start: usize| small(start) && small(start.wrapping_sub(1));

@@ -84,10 +84,13 @@ fn trimmed(mut name: &[u8]) -> &[u8] {
 
 /// Whether what stands before a value says that it is the number of an application of Firebase: `1:435948698992:web:`.
 pub(super) fn is_of_application(before: &[u8]) -> bool {
+    // Most values stand behind something else.
+    let Some(before) = before.strip_suffix(b":") else {
+        return false;
+    };
     let mut parts = before.rsplit(|byte| *byte == b':');
     let kinds = [&b"web"[..], b"android", b"ios"];
-    parts.next() == Some(&[])
-        && parts.next().is_some_and(|kind| kinds.contains(&kind))
+    parts.next().is_some_and(|kind| kinds.contains(&kind))
         && parts
             .next()
             .is_some_and(|number| number.len() >= LEAST && number.iter().all(u8::is_ascii_digit))

@@ -29,13 +29,24 @@ impl Run {
     /// The run in front of what begins at `start`.
     #[inline]
     pub(super) fn at(text: &[u8], start: usize) -> Self {
+        // Most end here.
+        if let Some(half) = text.get(start..).and_then(<[u8]>::first_chunk::<HALF>)
+            && let Some(run) = Self::within(&parts::<2>(half), half)
+        {
+            return run;
+        }
         let block = block(text, start);
-        let bytes = &parts(&block);
+        Self::within(&parts::<4>(&block), &block).unwrap_or_else(|| Self::long(&text[start..]))
+    }
+
+    /// The run that begins these bytes, if it ends in them.
+    #[inline]
+    fn within<const PARTS: usize>(bytes: &[u8x16; PARTS], text: &[u8]) -> Option<Self> {
         let (digit, letter) = (digits(bytes), letters(bytes));
         let joint = mask(bytes, |bytes| is(bytes, b'-') | is(bytes, b'_'));
         let length = (digit | letter | joint).trailing_ones();
-        if length as usize >= BLOCK {
-            return Self::long(&text[start..]);
+        if length as usize >= text.len() {
+            return None;
         }
         let all = (1 << length) - 1;
         let (digit, alnum, joint) = (digit & all, (digit | letter) & all, joint & all);
@@ -49,17 +60,17 @@ impl Run {
                 joints: joint.count_ones(),
                 capitals: (upper << 2 & lower << 1 & lower).count_ones(),
             };
-            counts.are_of_a_name(|| block[..length as usize].ends_with(SIDEKIQ))
+            counts.are_of_a_name(|| text[..length as usize].ends_with(SIDEKIQ))
         };
         let low = mask(bytes, |bytes| within(bytes, b'a', 6));
-        Self {
+        Some(Self {
             length: length as usize,
             is_word: alnum & 1 == 1,
             name,
             hexadecimal: (digit | low) & all == all,
             words: alnum & !(alnum << 1) | 1,
             long: false,
-        }
+        })
     }
 
     /// The same of a longer one.
@@ -67,7 +78,7 @@ impl Run {
         let (mut length, mut digits) = (0, false);
         loop {
             let block = block(text, length);
-            let bytes = &parts(&block);
+            let bytes = &parts::<4>(&block);
             let digit = self::digits(bytes);
             let joint = mask(bytes, |bytes| is(bytes, b'-') | is(bytes, b'_'));
             let here = (digit | letters(bytes) | joint).trailing_ones() as usize;
@@ -123,39 +134,40 @@ impl Run {
     }
 }
 
+/// Half of a block.
+const HALF: usize = BLOCK / 2;
+
+/// The first bytes, of which there have to be enough.
 #[inline(always)]
-fn parts(block: &[u8; BLOCK]) -> [u8x16; 4] {
-    let (parts, _) = block.as_chunks::<16>();
-    let [first, second, third, fourth] = [parts[0], parts[1], parts[2], parts[3]];
-    [
-        u8x16::new(first),
-        u8x16::new(second),
-        u8x16::new(third),
-        u8x16::new(fourth),
-    ]
+fn parts<const PARTS: usize>(bytes: &[u8]) -> [u8x16; PARTS] {
+    let mut parts = [u8x16::splat(0); PARTS];
+    for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks::<16>().0) {
+        *part = u8x16::new(*bytes);
+    }
+    parts
 }
 
 #[inline(always)]
-fn digits(bytes: &[u8x16; 4]) -> u64 {
+fn digits<const PARTS: usize>(bytes: &[u8x16; PARTS]) -> u64 {
     mask(bytes, |bytes| within(bytes, b'0', 10))
 }
 
 #[inline(always)]
-fn letters(bytes: &[u8x16; 4]) -> u64 {
+fn letters<const PARTS: usize>(bytes: &[u8x16; PARTS]) -> u64 {
     mask(bytes, |bytes| within(bytes | u8x16::splat(0x20), b'a', 26))
 }
 
 /// One bit for each letter and digit of the block at `at`, the first lowest.
 #[inline]
 pub(super) fn alnum(text: &[u8], at: usize) -> u64 {
-    let bytes = &parts(&block(text, at));
+    let bytes = &parts::<4>(&block(text, at));
     digits(bytes) | letters(bytes)
 }
 
 /// How many characters of either alphabet of Base64 stand here, of the first [`ENCODED`].
 pub(super) fn encoded(text: &[u8], at: usize) -> usize {
     let here = |at: usize| {
-        let bytes = &parts(&block(text, at));
+        let bytes = &parts::<4>(&block(text, at));
         let joint = |bytes| is(bytes, b'-') | is(bytes, b'_') | is(bytes, b'+') | is(bytes, b'/');
         let all = digits(bytes) | letters(bytes) | mask(bytes, joint);
         all.trailing_ones() as usize

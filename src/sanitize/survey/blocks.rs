@@ -5,8 +5,6 @@ use wide::u8x16;
 /// Bytes looked at together.
 pub(in crate::sanitize) const BLOCK: usize = 64;
 
-const PARTS: usize = BLOCK / 16;
-
 /// The block at `at`, filled up with spaces past the end.
 #[inline]
 pub(in crate::sanitize) fn block(text: &[u8], at: usize) -> [u8; BLOCK] {
@@ -23,23 +21,18 @@ pub(in crate::sanitize) fn block(text: &[u8], at: usize) -> [u8; BLOCK] {
 
 /// One bit for each byte of which `of` holds, the first lowest.
 #[inline(always)]
-pub(in crate::sanitize) fn mask(bytes: &[u8x16; PARTS], of: impl Fn(u8x16) -> u8x16) -> u64 {
-    bits(&each(bytes, of))
-}
-
-// Written out: the compiler makes a function of its own of `map`, which takes its vectors through memory.
-#[inline(always)]
-fn each(
-    [first, second, third, fourth]: &[u8x16; PARTS],
+pub(in crate::sanitize) fn mask<const PARTS: usize>(
+    bytes: &[u8x16; PARTS],
     of: impl Fn(u8x16) -> u8x16,
-) -> [u8x16; PARTS] {
-    [of(*first), of(*second), of(*third), of(*fourth)]
-}
-
-#[inline(always)]
-fn bits([first, second, third, fourth]: &[u8x16; PARTS]) -> u64 {
-    let bits = |lanes: &u8x16| u64::from(lanes.to_bitmask());
-    bits(fourth) << 48 | bits(third) << 32 | bits(second) << 16 | bits(first)
+) -> u64 {
+    const { assert!(PARTS * 16 <= BLOCK) };
+    // The compiler makes a function of its own of `map`, which takes its vectors through memory.
+    let (mut all, mut nth) = (0, 0);
+    while nth < PARTS {
+        all |= u64::from(of(bytes[nth]).to_bitmask()) << (16 * nth);
+        nth += 1;
+    }
+    all
 }
 
 #[inline(always)]
