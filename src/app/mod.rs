@@ -380,7 +380,7 @@ impl App {
             else {
                 break;
             };
-            if let Ok(array) = Json::parse(page.items, &Limits::KNOWN) {
+            if let Ok(array) = Json::parse(page.items.value(), &Limits::KNOWN) {
                 items.extend(array.root().elements().map(|node| array.slice(node)));
             }
             next = page.next;

@@ -12,7 +12,7 @@ use futures_util::{Stream, stream::BoxStream};
 use super::{Change, Filter, InputRequired, LogLevel};
 use crate::{
     json::Json,
-    jsonrpc::RpcError,
+    jsonrpc::{RpcError, encode::LastMember},
     protocol::{Revision, codes, methods::ListKind},
 };
 
@@ -51,7 +51,7 @@ pub struct Page {
     /// Which list.
     pub kind: ListKind,
     /// The items: one JSON array.
-    pub items: Bytes,
+    pub items: LastMember,
     /// The cursor of the next page, if there is one.
     pub next: Option<String>,
     /// How long the page may be kept, in milliseconds (PROTOCOL D5).

@@ -36,13 +36,13 @@ mod withheld;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use hashbrown::HashMap;
 use tokio::time::Instant;
 
 use crate::{
     call::ServerCard,
     json::Json,
+    jsonrpc::encode::LastMember,
     protocol::{
         Revision, UpstreamId, extensions::Offers, methods::ListKind, mirror::ParamHeader,
         names::Scope,
@@ -81,7 +81,7 @@ pub struct Catalog {
 #[derive(Debug, Clone)]
 pub struct PageOf {
     /// The items: one JSON array, shared.
-    pub items: Bytes,
+    pub items: LastMember,
     /// Where the next page begins, if there is one.
     pub next: Option<Position>,
 }

@@ -2,9 +2,11 @@
 //!
 //! Reading takes no lock once a page was encoded. A page is the same bytes for everybody of the same shape of revision.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
-use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::{
@@ -14,7 +16,10 @@ use super::{
     namespace::Namespace,
     rules::PageRules,
 };
-use crate::protocol::{Revision, UpstreamId, methods::ListKind};
+use crate::{
+    jsonrpc::encode::LastMember,
+    protocol::{Revision, UpstreamId, methods::ListKind},
+};
 
 /// One list of one scope.
 #[derive(Debug)]
@@ -51,7 +56,7 @@ pub(super) struct Section {
 struct Page {
     start: usize,
     end: usize,
-    encoded: [OnceLock<Bytes>; Shape::COUNT],
+    encoded: [OnceLock<LastMember>; Shape::COUNT],
 }
 
 impl ListView {
@@ -160,7 +165,7 @@ impl ListView {
     }
 
     /// The page that begins at `after`, as one JSON array, and the mark after it if more follows.
-    pub(super) fn page(&self, revision: Revision, after: &Position) -> (Bytes, Option<Mark>) {
+    pub(super) fn page(&self, revision: Revision, after: &Position) -> (LastMember, Option<Mark>) {
         let shape = Shape::of(revision.features(), self.kind);
         let start = after.after.as_ref().map_or(0, |mark| self.resume(mark));
         let known = self.pages.binary_search_by_key(&start, |page| page.start);
@@ -197,9 +202,12 @@ impl ListView {
         end
     }
 
-    fn encode(&self, start: usize, end: usize, shape: Shape) -> Bytes {
+    fn encode(&self, start: usize, end: usize, shape: Shape) -> LastMember {
         let weight: usize = self.items[start..end].iter().map(|item| item.weight).sum();
-        let mut out = Vec::with_capacity(weight + 2);
+        LastMember::of(weight + 2, |out| self.write(start..end, shape, out))
+    }
+
+    fn write(&self, Range { start, end }: Range<usize>, shape: Shape, out: &mut Vec<u8>) {
         out.push(b'[');
         let mut section = self.section_of(start);
         for at in start..end {
@@ -231,7 +239,6 @@ impl ListView {
             out.extend_from_slice(definition.bytes());
         }
         out.push(b']');
-        out.into()
     }
 
     /// The section that the item at `at` is in.

@@ -50,11 +50,14 @@ pub(super) trait Wording: Sync {
     fn input_required(&self, required: &InputRequired) -> Option<Json>;
     /// An upstream's own error.
     fn failure(&self, op: &Op, error: RpcError) -> RpcError;
-    /// What follows the items of a list page, from the comma on, to the end of the frame.
-    fn page_tail(&self, page: &Page) -> Bytes;
+    /// Appends the members of a list page before its items, each with its comma.
+    fn page_head(&self, page: &Page, out: &mut Vec<u8>);
     /// What an endpoint offers.
     fn card(&self, card: &ServerCard, revision: Revision) -> Json;
 }
+
+/// What is said of most pages beside their items takes fewer bytes.
+const PAGE_HEAD: usize = 256;
 
 /// What is remembered of a request while its call runs.
 pub(super) struct Exchange {
@@ -157,10 +160,13 @@ impl Exchange {
             }
             Outcome::Card(card) => self.result(&self.wording.card(&card, self.revision)),
             Outcome::Listed(page) => {
-                let head = &[b"{\"", page.kind.member().as_bytes(), b"\":"];
-                let head = encode::result_head(&self.id, head);
-                let tail = self.wording.page_tail(&page);
-                vec![head, page.items, tail]
+                let mut head = encode::result_head(&self.id, PAGE_HEAD);
+                head.push(b'{');
+                self.wording.page_head(&page, &mut head);
+                head.push(b'"');
+                head.extend_from_slice(page.kind.member().as_bytes());
+                head.extend_from_slice(b"\":");
+                vec![head.into(), page.items.closed()]
             }
             Outcome::Task(task) => self.result(&self.wording.task(task)),
             Outcome::InputRequired(required) => match self.wording.input_required(&required) {

@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     audit::journal::{Journal, Sender},
     call::{Call, Identity, Listener, Op, Origin, Page, Trail},
-    json::{Json, Limits, Node},
+    json::{Json, Limits, Node, push_string},
     jsonrpc::{
         DecodeError, Frame, Message, Notification, Request, RequestId, Response, RpcError, decode,
         decode::Fault, encode,
@@ -591,11 +591,12 @@ const SERVER_INFO: &str = concat!(
     "\"}"
 );
 
-/// Appends a page's cursor, if it has one.
+/// Appends a page's cursor, if it has one, and a comma.
 fn push_cursor(out: &mut Vec<u8>, page: &Page) {
     if let Some(next) = &page.next {
-        out.extend_from_slice(b",\"nextCursor\":");
-        out.extend_from_slice(Json::string(next).bytes());
+        out.extend_from_slice(b"\"nextCursor\":");
+        push_string(out, next);
+        out.push(b',');
     }
 }
 

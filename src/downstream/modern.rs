@@ -1,8 +1,7 @@
 //! The dialect of the stateless era: every request describes itself, headers mirror the body (PROTOCOL B1 to B3).
 
-use std::{io::Write as _, sync::Arc};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::{
@@ -457,12 +456,11 @@ impl Wording for Words {
         super::hop_local(op, error, Era::Modern)
     }
 
-    fn page_tail(&self, page: &Page) -> Bytes {
-        let mut out = Vec::with_capacity(256);
-        super::push_cursor(&mut out, page);
-        out.extend_from_slice(b",\"resultType\":\"complete\",\"ttlMs\":");
-        // Writing to memory does not fail.
-        _ = write!(out, "{}", page.ttl_millis);
+    fn page_head(&self, page: &Page, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"resultType\":\"complete\",");
+        super::push_cursor(out, page);
+        out.extend_from_slice(b"\"ttlMs\":");
+        out.extend_from_slice(itoa::Buffer::new().format(page.ttl_millis).as_bytes());
         out.extend_from_slice(if page.public {
             b",\"cacheScope\":\"public\"".as_slice()
         } else {
@@ -476,8 +474,7 @@ impl Wording for Words {
             let all: Vec<_> = own_meta().into_iter().chain(lacks).collect();
             out.extend_from_slice(meta::object_of(&all).bytes());
         }
-        out.extend_from_slice(b"}}");
-        out.into()
+        out.push(b',');
     }
 
     fn card(&self, card: &ServerCard, _: Revision) -> Json {

@@ -48,26 +48,59 @@ fn method_and_params(out: &mut Vec<u8>, method: &str, params: Option<&Json>) {
 /// A result frame as segments: the envelope's head, the result's own bytes uncopied, the envelope's tail.
 pub fn result(id: &RequestId, result: &Json) -> [Bytes; 3] {
     [
-        result_head(id, &[]),
+        result_head(id, 0).into(),
         result.bytes().clone(),
         Bytes::from_static(b"}"),
     ]
 }
 
-/// What stands before a result that is itself made of segments, with the first bytes of it that are already known. Close
-/// with `}`.
-pub fn result_head(id: &RequestId, first: &[&[u8]]) -> Bytes {
+/// What stands before a result, and room for so many bytes of it.
+pub fn result_head(id: &RequestId, room: usize) -> Vec<u8> {
     const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
     const RESULT: &[u8] = b",\"result\":";
-    let known: usize = first.iter().map(|part| part.len()).sum();
-    let mut out = Vec::with_capacity(HEAD.len() + id.bytes().len() + RESULT.len() + known);
+    let mut out = Vec::with_capacity(HEAD.len() + id.bytes().len() + RESULT.len() + room);
     out.extend_from_slice(HEAD);
     out.extend_from_slice(id.bytes());
     out.extend_from_slice(RESULT);
-    for part in first {
-        out.extend_from_slice(part);
+    out
+}
+
+/// The value of the last member of a result, behind which lies what closes the result and its frame: what is made once and sent
+/// to many goes out in one piece.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LastMember(Bytes);
+
+impl LastMember {
+    const CLOSE: &'static [u8] = b"}}";
+
+    /// Of a value that `write` appends, which takes about so many bytes.
+    pub fn of(room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut out = Vec::with_capacity(room + Self::CLOSE.len());
+        write(&mut out);
+        out.extend_from_slice(Self::CLOSE);
+        Self(out.into())
     }
-    out.into()
+
+    /// The value alone.
+    pub fn value(&self) -> Bytes {
+        self.0.slice(..self.value_len())
+    }
+
+    /// How many bytes the value has.
+    pub const fn value_len(&self) -> usize {
+        self.0.len() - Self::CLOSE.len()
+    }
+
+    /// The value, and what closes the result and the frame.
+    pub fn closed(self) -> Bytes {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for LastMember {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.value().fmt(f)
+    }
 }
 
 /// An error frame; without an id where the request's could not be read.

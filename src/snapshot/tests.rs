@@ -240,7 +240,7 @@ async fn who_sees_the_same_shares_its_encoding_across_classes_and_snapshots() {
             snapshot
                 .catalog
                 .seen_page(&view, ListKind::Tools, Revision::V2026_07_28, &start);
-        (view, page.items)
+        (view, page.items.value())
     };
     let first = world.load();
     let (one, ones) = page(&first, "one");

@@ -190,7 +190,7 @@ proptest! {
             let text = position.seal(&sealer, &alice(), ListKind::Tools, NOW);
             let position = Position::open(&sealer, &text, &alice(), ListKind::Tools, NOW).unwrap();
             let answer = catalog.page(&Scope::All, ListKind::Tools, MODERN, &position).unwrap();
-            let names = keys(&answer.items, ListKind::Tools);
+            let names = keys(&answer.items.value(), ListKind::Tools);
             prop_assert!(names.len() <= page);
             seen.extend(names);
             after = answer.next;
@@ -237,7 +237,7 @@ fn when_all_remembered_names_go_at_once_nothing_that_stayed_is_missed() {
         .page(&Scope::All, ListKind::Tools, MODERN, &page.next.unwrap())
         .unwrap();
     let want: Vec<_> = (40..60).map(|n| format!("a_{n}")).collect();
-    assert_eq!(keys(&page.items, ListKind::Tools), want);
+    assert_eq!(keys(&page.items.value(), ListKind::Tools), want);
 }
 
 #[test]
@@ -260,9 +260,9 @@ fn a_position_in_an_upstream_that_is_no_longer_configured_goes_on_with_the_next(
     let page = both(&["a", "c"])
         .page(&Scope::All, ListKind::Tools, MODERN, &next)
         .unwrap();
-    assert_eq!(keys(&page.items, ListKind::Tools), ["c_x", "c_y"]);
+    assert_eq!(keys(&page.items.value(), ListKind::Tools), ["c_x", "c_y"]);
     let page = both(&["a"])
         .page(&Scope::All, ListKind::Tools, MODERN, &next)
         .unwrap();
-    assert_eq!((&page.items[..], page.next), (&b"[]"[..], None));
+    assert_eq!((&page.items.value()[..], page.next), (&b"[]"[..], None));
 }

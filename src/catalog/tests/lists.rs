@@ -40,6 +40,7 @@ fn a_page_is_encoded_once_and_shared_by_revisions_of_equal_shape() {
             .page(&Scope::All, kind, revision, &Position::start())
             .unwrap()
             .items
+            .value()
     };
     let tools = page(ListKind::Tools, MODERN);
     assert_eq!(tools.as_ptr(), page(ListKind::Tools, MODERN).as_ptr());
@@ -78,6 +79,7 @@ fn a_rebuild_that_finds_the_same_shares_its_pages_and_says_so() {
             .page(&Scope::All, ListKind::Tools, MODERN, &Position::start())
             .unwrap()
             .items
+            .value()
     };
     assert_eq!(page(&one).as_ptr(), page(&two).as_ptr());
     let mut changed = again;
@@ -99,7 +101,7 @@ fn pages_end_at_their_limit_of_bytes_and_hold_at_least_one_item() {
         let page = catalog
             .page(&Scope::All, ListKind::Tools, MODERN, &position)
             .unwrap();
-        assert!(page.items.len() <= 2_000);
+        assert!(page.items.value_len() <= 2_000);
         pages += 1;
         after = page.next;
     }
@@ -115,7 +117,7 @@ fn an_empty_list_is_one_empty_page() {
     let page = catalog
         .page(&Scope::All, ListKind::Tools, MODERN, &Position::start())
         .unwrap();
-    assert_eq!((&page.items[..], page.next), (&b"[]"[..], None));
+    assert_eq!((&page.items.value()[..], page.next), (&b"[]"[..], None));
 }
 
 fn hints(

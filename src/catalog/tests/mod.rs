@@ -132,7 +132,7 @@ pub(super) fn first(
     let page = catalog
         .page(scope, kind, revision, &Position::start())
         .unwrap();
-    String::from_utf8(page.items.to_vec()).unwrap()
+    String::from_utf8(page.items.value().to_vec()).unwrap()
 }
 
 /// The one item of one list, as shown under prefix `wh`.
@@ -167,7 +167,7 @@ pub(super) fn all(catalog: &Catalog, scope: &Scope, kind: ListKind) -> Vec<Strin
     let mut after = Some(Position::start());
     while let Some(position) = after {
         let page = catalog.page(scope, kind, MODERN, &position).unwrap();
-        names.extend(keys(&page.items, kind));
+        names.extend(keys(&page.items.value(), kind));
         after = page.next;
     }
     names

@@ -1,7 +1,5 @@
 //! How the handshake era words what the canonical model says.
 
-use bytes::Bytes;
-
 use super::{convert, tasks};
 use crate::{
     call::{InputRequired, Op, Page, ServerCard, TaskOp},
@@ -61,20 +59,14 @@ impl Wording for Words {
         hop_local(op, error, Era::Legacy)
     }
 
-    fn page_tail(&self, page: &Page) -> Bytes {
-        // Of most pages there is nothing more to say.
+    fn page_head(&self, page: &Page, out: &mut Vec<u8>) {
+        push_cursor(out, page);
         let lacks = lacks(page);
-        if page.next.is_none() && lacks.is_empty() {
-            return Bytes::from_static(b"}}");
-        }
-        let mut out = Vec::with_capacity(160);
-        push_cursor(&mut out, page);
         if !lacks.is_empty() {
-            out.extend_from_slice(b",\"_meta\":");
+            out.extend_from_slice(b"\"_meta\":");
             out.extend_from_slice(meta::object_of(&lacks).bytes());
+            out.push(b',');
         }
-        out.extend_from_slice(b"}}");
-        out.into()
     }
 
     fn card(&self, card: &ServerCard, revision: Revision) -> Json {

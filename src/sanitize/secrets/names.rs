@@ -54,13 +54,12 @@ pub(super) fn operator(text: &[u8], value: usize) -> Option<Operator> {
     let word = &text[at - word..at];
     // Most words are none of these.
     let last = word.last().map_or(b' ', |last| last | 0x20);
-    let may = b"rncystod".contains(&last);
+    let may = b"rncystodl".contains(&last);
     let announces = word.starts_with(b"-")
         // `@api_token "..."`
         || text[..at - word.len()].ends_with(b"@") && matches!(text[value - 1], b'"' | b'\'')
-        || is_environment(word)
         || may
-            && [
+            && (is_environment(word) || [
                 &b"bearer"[..],
                 b"token",
                 b"basic",
@@ -74,7 +73,7 @@ pub(super) fn operator(text: &[u8], value: usize) -> Option<Operator> {
                 b"deepl-auth-key",
             ]
             .iter()
-            .any(|known| word.eq_ignore_ascii_case(known));
+            .any(|known| word.eq_ignore_ascii_case(known)));
     announces.then_some(Operator { at, bare: true })
 }
 

@@ -30,7 +30,7 @@ pub(super) fn with<'a>(outcome: &'a Outcome, method: &str) -> Ending<'a> {
             ..Ending::of(End::Ok)
         },
         Outcome::Listed(page) => Ending {
-            bytes: page.items.len(),
+            bytes: page.items.value_len(),
             ..Ending::of(End::Ok)
         },
         // The dialect asks whether there is a use for a level.

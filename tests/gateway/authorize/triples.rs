@@ -215,7 +215,7 @@ async fn listed(service: &mut McpService, who: &Arc<Identity>) -> HashSet<String
         panic!("no list");
     };
     assert_eq!((page.next, page.public), (None, false));
-    let page = Json::parse(page.items, &Limits::LIST).unwrap();
+    let page = Json::parse(page.items.value(), &Limits::LIST).unwrap();
     let names = page
         .root()
         .elements()
