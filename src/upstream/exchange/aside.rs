@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::jsonrpc::Frame;
+use crate::jsonrpc::{Frame, Notification};
 
 /// The most messages that wait to be read.
 const ROOM: usize = 32;
@@ -31,6 +31,18 @@ struct Kept {
     frames: VecDeque<Frame>,
     /// Whether nobody reads any more.
     closed: bool,
+}
+
+/// The calls that share a session: what is said of one of them may come in the answer of another.
+pub(in crate::upstream) trait Others: std::fmt::Debug + Send + Sync {
+    /// Hands progress to the call that it names; whether there is one that takes it.
+    fn progress(&self, notification: Notification) -> bool;
+}
+
+/// The number that the token of this progress is, if it is one of ours.
+pub(in crate::upstream) fn number_of(progress: &Notification) -> Option<u64> {
+    let token = progress.params.as_ref()?.root().member("progressToken")?;
+    u64::try_from(token.as_i64()?).ok()
 }
 
 impl Aside {

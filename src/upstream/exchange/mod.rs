@@ -35,7 +35,7 @@ use crate::{
     protocol::{Era, Revision, meta, methods},
 };
 
-pub(super) use aside::Aside;
+pub(super) use aside::{Aside, Others, number_of};
 pub(super) use judged::{complete, is_of_older_era};
 pub(super) use lost::{bare, failure};
 
@@ -52,6 +52,7 @@ pub(super) struct Exchange {
     frames: Option<Frames>,
     /// What is said of it elsewhere than in its answer, where that can be.
     aside: Option<Arc<Aside>>,
+    others: Option<Arc<dyn Others>>,
     /// Whether progress was heard: whoever tells of it tells until it has ended.
     progresses: bool,
     permit: Option<CallSlot>,
@@ -140,6 +141,7 @@ impl Exchange {
             wants,
             frames: None,
             aside: None,
+            others: None,
             progresses: false,
             permit: None,
             watched: None,
@@ -175,6 +177,11 @@ impl Exchange {
     pub(super) fn hearing(mut self, aside: Arc<Aside>) -> Self {
         self.aside = Some(aside);
         self
+    }
+
+    /// Whose answers may have something of others in them: these hear of it.
+    pub(super) fn among(&mut self, others: Arc<dyn Others>) {
+        self.others = Some(others);
     }
 
     /// The request's id and progress token.
@@ -503,12 +510,15 @@ impl Exchange {
     pub(super) fn noted(&mut self, notification: Notification) -> Option<Happened> {
         match &*notification.method {
             methods::PROGRESS => {
-                let params = notification.params?;
-                let token = params.root().member("progressToken").and_then(Node::as_i64);
-                if token.and_then(|token| u64::try_from(token).ok()) != Some(self.number) {
-                    self.line.terms.drop_frame();
+                if number_of(&notification) != Some(self.number) {
+                    // Some servers write what they have to say of a session wherever an answer of it is open.
+                    let others = self.others.as_ref();
+                    if !others.is_some_and(|others| others.progress(notification)) {
+                        self.line.terms.drop_frame();
+                    }
                     return None;
                 }
+                let params = notification.params?;
                 if !self.wants.progress {
                     return None;
                 }

@@ -234,12 +234,19 @@ impl Legacy {
         let headers = line.headers.clone();
         let limits = line.terms.peer.json;
         let method = call.op.method();
-        // On the gateway's own session nobody could say whose something is, and others listen to its stream.
         let mut hearing = None;
-        if line.wire.streamable && !line.service {
+        if line.wire.streamable {
             let number = exchange.number();
-            let tells = asks || (log.is_some() && session.card.logs());
-            hearing = Box::pin(self.hearing(session, number, (asks, tells), going.deadline)).await;
+            let progress = call.wants_progress;
+            hearing = if line.service {
+                // On the gateway's own session nobody could say whose anything else is, and others listen to its stream.
+                progress.then(|| session.ear.sit(line, number, false))
+            } else {
+                let tells = asks || progress || (log.is_some() && session.card.logs());
+                let may = (asks, tells, progress);
+                Box::pin(self.hearing(session, number, may, going.deadline)).await
+            };
+            exchange.among(Arc::clone(&session.ear) as _);
         }
         let opened = if let Some(heard) = &hearing {
             exchange = exchange.hearing(heard.aside());
@@ -315,12 +322,13 @@ impl Legacy {
 
     /// The place of the call of this `number` among those that may be meant on the session's own stream, where there is one; its
     /// caller may be asked something (`asks`), or told something (`tells`). The first such call waits until the stream stands,
-    /// for a second at most: a server drops what it says before, and a tool may ask at once.
+    /// for a second at most: a server drops what it says before, and a tool may ask at once. Of the `progress` of a call that
+    /// wants it may be told in the answers of others, too.
     async fn hearing(
         &self,
         session: &Session,
         number: u64,
-        (asks, tells): (bool, bool),
+        (asks, tells, progress): (bool, bool, bool),
         deadline: Instant,
     ) -> Option<Hearing> {
         let ear = &session.ear;
@@ -329,7 +337,7 @@ impl Legacy {
             let sole = self.isolation != Isolation::Shared;
             ear.listen(session, sole, deadline).await;
         }
-        ear.listens().then(|| ear.sit(&session.line, number, asks))
+        (ear.listens() || progress).then(|| ear.sit(&session.line, number, asks))
     }
 
     /// A call on a pipe or an event stream that is its owner's alone: what the server says there unasked can be told whose it

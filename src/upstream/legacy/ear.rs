@@ -20,10 +20,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{attribution::HEEDING, session::Session};
 use crate::{
-    json::Node,
     jsonrpc::{Frame, Notification},
     protocol::methods,
-    upstream::{UpstreamError, exchange::Aside, health::Pause, line::Line},
+    upstream::{
+        UpstreamError,
+        exchange::{Aside, Others, number_of},
+        health::Pause,
+        line::Line,
+    },
 };
 
 /// How long the first call of a session waits until its stream stands: servers drop what they say before that.
@@ -198,7 +202,12 @@ impl Ear {
                 }
                 return;
             }
-            methods::PROGRESS => self.named(&notification),
+            methods::PROGRESS => {
+                if !self.progress(notification) {
+                    line.terms.drop_frame();
+                }
+                return;
+            }
             methods::MESSAGE => self.only(sole, |_| true),
             // As a rule it is known who was sent there.
             methods::ELICITATION_COMPLETE if line.page_is_done(&notification) => return,
@@ -228,19 +237,23 @@ impl Ear {
     }
 
     /// The one whose number is the token of this progress.
-    fn named(&self, progress: &Notification) -> Whose {
-        let params = progress.params.as_ref();
-        let token = params.and_then(|params| params.root().member("progressToken"));
-        let token = token.and_then(Node::as_i64);
-        let number = token.and_then(|token| u64::try_from(token).ok());
+    fn named(&self, progress: &Notification) -> Option<Arc<Aside>> {
+        let number = number_of(progress)?;
         let places = self.places();
-        let named = places.iter().find(|place| Some(place.number) == number);
-        named.map_or(Whose::Nobody, |place| Whose::Call(Arc::clone(&place.aside)))
+        let named = places.iter().find(|place| place.number == number)?;
+        Some(Arc::clone(&named.aside))
     }
 
     /// A panic under the lock leaves a list that is still whole, so poison says nothing.
     fn places(&self) -> MutexGuard<'_, Vec<Place>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Others for Ear {
+    fn progress(&self, notification: Notification) -> bool {
+        let named = self.named(&notification);
+        named.is_some_and(|aside| aside.put(Frame::Notification(notification)).is_none())
     }
 }
 

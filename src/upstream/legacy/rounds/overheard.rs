@@ -3,7 +3,10 @@
 use futures_util::future::BoxFuture;
 
 use super::{super::ear::HEAD, *};
-use crate::upstream::{Reached, scripted::last};
+use crate::{
+    call::ReplyStream,
+    upstream::{Reached, scripted::last},
+};
 
 /// Begins a call, which goes out as the `nth`, counted from 1.
 async fn out<'a>(
@@ -200,6 +203,69 @@ async fn lines_and_progress_there_are_told_on_the_call_that_they_can_belong_to()
             "{told:?}"
         );
     }
+}
+
+/// A call that wants to hear of progress, and can be asked nothing.
+fn wanting_progress() -> Call {
+    Call {
+        wants_progress: true,
+        ..able_to("k", "{}")
+    }
+}
+
+/// Progress of the call that went out as the `nth`, counted from 0.
+fn progress(transport: &Scripted, nth: usize) -> String {
+    let number = id_of(&transport.sent_of("tools/call")[nth]);
+    let params = format!(r#"{{"progressToken":{number},"progress":1}}"#);
+    note("notifications/progress", &params)
+}
+
+/// The call's events, of which the first is progress.
+async fn progressing(reply: Result<Reply, UpstreamError>) -> ReplyStream {
+    let Ok(Reply::Stream(mut stream)) = reply else {
+        panic!("{reply:?}")
+    };
+    let told = stream.next().await;
+    assert!(
+        matches!(told, Some(Step::Event(Event::Progress(_)))),
+        "{told:?}"
+    );
+    stream
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_progress_hears_of_it_on_the_sessions_own_stream_too() {
+    let (transport, peer) = played(&an_address()).await;
+    let call = out(&transport, &peer, wanting_progress(), 1).await;
+    assert_eq!(transport.opened(), 1);
+    transport.say(&progress(&transport, 0));
+    let mut call = progressing(call.await).await;
+    transport.tell(0, &last("{}"));
+    let told = call.next().await;
+    assert!(
+        matches!(told, Some(Step::Outcome(Outcome::Complete(_)))),
+        "{told:?}"
+    );
+}
+
+/// As servers do that have one queue for a session, and write what is in it to any answer that is open.
+#[tokio::test(start_paused = true)]
+async fn progress_in_the_answer_to_another_call_of_the_session_is_told_to_its_own() {
+    let (transport, peer) = played(&an_address()).await;
+    let one = out(&transport, &peer, wanting_progress(), 1).await;
+    let other = out(&transport, &peer, wanting_progress(), 2).await;
+    let dropped = || {
+        peer.terms
+            .dropped
+            .load(std::sync::atomic::Ordering::Relaxed)
+    };
+    let before = dropped();
+    transport.tell(1, &progress(&transport, 0));
+    transport.tell(1, &last("{}"));
+    let (one, other) = tokio::join!(one, other);
+    progressing(one).await;
+    assert_eq!(text(other), "{}");
+    assert_eq!(dropped(), before);
 }
 
 #[tokio::test(start_paused = true)]

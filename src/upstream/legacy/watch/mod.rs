@@ -23,7 +23,7 @@ use crate::{
     protocol::{codes, meta, methods},
     upstream::{
         UpstreamError,
-        exchange::{self, AskOutcome},
+        exchange::{self, AskOutcome, Others as _},
         health::{Pause, is_unconnected},
         promised::Promised,
         refresh_signal::RefreshSignal,
@@ -114,6 +114,13 @@ async fn hear(session: &Session, opened: impl Fn()) {
                 while let Some(Ok(frame)) = frames.next().await {
                     match frame {
                         Frame::Request(request) => line.answer(&request).await,
+                        Frame::Notification(notification)
+                            if &*notification.method == methods::PROGRESS =>
+                        {
+                            if !session.ear.progress(notification) {
+                                terms.drop_frame();
+                            }
+                        }
                         Frame::Notification(notification) => line.hear(&notification),
                         Frame::Response(_) => terms.drop_frame(),
                     }
