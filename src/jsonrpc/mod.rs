@@ -65,16 +65,15 @@ impl RequestId {
         self.0.as_str().parse().ok()
     }
 
-    /// An id of our own for requests to clients: text, which the number of no client's request equals.
+    /// An id of our own for requests to clients: a number, since some read no text, and one that clients do not come to that
+    /// take it for one of theirs.
     pub fn ours(number: u64) -> Self {
-        Self(Json::string(&format!("{OURS}{number}")))
+        Self::minted(OURS + number)
     }
 
     /// The number, if this is an id that [`RequestId::ours`] could have made.
     pub fn as_ours(&self) -> Option<u64> {
-        let text = self.0.root().as_str()?;
-        let number = text.strip_prefix(OURS)?.parse().ok()?;
-        (Self::ours(number).0.root().as_str()? == text).then_some(number)
+        self.as_minted()?.checked_sub(OURS)
     }
 
     /// What stands for it in a table: equal for ids that are [the same](RequestId::same).
@@ -108,8 +107,8 @@ impl fmt::Debug for RequestId {
     }
 }
 
-/// What our ids to clients begin with.
-const OURS: &str = "usher-";
+/// From where on our ids to clients count: thirty-two bits hold a thousand million of them, also with a sign.
+const OURS: u64 = 1 << 30;
 
 /// One JSON-RPC message.
 #[derive(Debug, Clone)]

@@ -330,6 +330,19 @@ mod tests {
         ClientCapabilities::read(json).unwrap()
     }
 
+    /// Some clients read nothing else, and compare it with what they have asked themselves.
+    #[test]
+    fn our_ids_are_numbers_far_from_those_that_clients_come_to() {
+        let id = RequestId::ours(7);
+        assert!(
+            id.as_str()
+                .parse::<i32>()
+                .is_ok_and(|id| id > 1_000_000_000)
+        );
+        assert_eq!(id.as_ours(), Some(7));
+        assert_eq!(RequestId::minted(7).as_ours(), None);
+    }
+
     #[test]
     fn a_late_answer_to_a_withdrawn_question_is_taken_note_of_once() {
         let session = Session::for_tests();
