@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    json::Node,
     jsonrpc::{Frame, Message},
     protocol::methods::ListKind,
 };
@@ -21,6 +22,32 @@ pub const HEAD_START: Duration = Duration::from_secs(2);
 /// program that is downloaded meanwhile. Continue gives up on all servers of a program whose handshake and first lists together take
 /// 20 s.
 pub const FIRST_LISTS: Duration = Duration::from_secs(15);
+
+/// How long clients of these names wait for a list at most, less what they lose on the way: they give up on the whole program then. A name
+/// that many programs have is that of the SDK they are written with.
+const IMPATIENT: [(&str, Duration); 3] = [
+    // Five seconds, of agents that are written with the SDK of Python.
+    ("mcp", Duration::from_secs(3)),
+    // Ten, for the handshake and the first list.
+    ("codex", Duration::from_secs(5)),
+    // Two, of a desktop that keeps to the name of the SDK of Rust.
+    ("rmcp", Duration::from_secs(1)),
+];
+
+/// How long a client may be kept waiting for a list, by the name in its `clientInfo`, which need not be true: it is the worse off
+/// itself.
+pub(super) fn patience(client: Option<Node<'_>>) -> Duration {
+    let name = client.and_then(|info| info.member("name")?.as_str());
+    let known = |name: &str| {
+        let mut all = IMPATIENT.iter();
+        let known = all.find(|(known, _)| match *known {
+            "codex" => name.starts_with("codex"),
+            known => name == known,
+        });
+        known.map(|(_, patience)| *patience)
+    };
+    name.and_then(|name| known(&name)).unwrap_or(FIRST_LISTS)
+}
 
 /// Whether servers are in their first start. A cheap handle.
 #[derive(Debug, Clone)]
@@ -39,15 +66,17 @@ impl Starting {
 
     /// Before a handshake is answered.
     pub(super) async fn handshake(&self, closing: &CancellationToken) {
-        self.wait(HEAD_START, closing).await;
+        self.wait(self.since + HEAD_START, closing).await;
     }
 
-    /// Before lists are answered on a pipe.
-    pub(super) async fn lists(&self, closing: &CancellationToken) {
-        self.wait(FIRST_LISTS, closing).await;
+    /// Before lists are answered on a pipe, to a client of so much [`patience`].
+    pub(super) async fn lists(&self, patience: Duration, closing: &CancellationToken) {
+        let until = self.since + FIRST_LISTS;
+        self.wait(until.min(Instant::now() + patience), closing)
+            .await;
     }
 
-    async fn wait(&self, most: Duration, closing: &CancellationToken) {
+    async fn wait(&self, until: Instant, closing: &CancellationToken) {
         let over = async {
             tokio::select! {
                 biased;
@@ -55,7 +84,7 @@ impl Starting {
                 () = closing.cancelled() => {}
             }
         };
-        drop(timeout_at(self.since + most, over).await);
+        drop(timeout_at(until, over).await);
     }
 }
 
@@ -80,7 +109,10 @@ pub(super) fn asks_for_a_list(message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{json::Limits, jsonrpc::decode};
+    use crate::{
+        json::{Json, Limits},
+        jsonrpc::decode,
+    };
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_is_bounded_from_the_start_on_and_ends_with_what_it_is_for() {
@@ -90,8 +122,14 @@ mod tests {
         starting.handshake(&open).await;
         assert_eq!(start.elapsed().as_secs(), HEAD_START.as_secs());
         starting.handshake(&open).await;
-        starting.lists(&open).await;
-        // The second of its kind waited for nothing, and the first list not from when it was asked for.
+        // Of little patience each list is answered in its time.
+        for asked in 1..=2 {
+            starting.lists(Duration::from_secs(3), &open).await;
+            let so_far = HEAD_START + Duration::from_secs(3 * asked);
+            assert_eq!(start.elapsed().as_secs(), so_far.as_secs());
+        }
+        starting.lists(FIRST_LISTS, &open).await;
+        // The second handshake waited for nothing, and the list not from when it was asked for.
         assert_eq!(start.elapsed().as_secs(), FIRST_LISTS.as_secs());
         for drains in [false, true] {
             let (over, closing) = (CancellationToken::new(), CancellationToken::new());
@@ -102,13 +140,29 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 ends.cancel();
             };
-            tokio::join!(starting.lists(&closing), end);
+            tokio::join!(starting.lists(FIRST_LISTS, &closing), end);
             let took = start.elapsed();
             assert!(took < Duration::from_secs(2), "{took:?}");
         }
         let start = Instant::now();
-        Starting::default().lists(&open).await;
+        Starting::default().lists(FIRST_LISTS, &open).await;
         assert!(start.elapsed().is_zero());
+    }
+
+    #[test]
+    fn clients_that_give_up_soon_are_known_by_their_names() {
+        for (info, seconds) in [
+            (r#"{"name":"mcp","version":"0.1.0"}"#, 3),
+            (r#"{"name":"rmcp","version":"1"}"#, 1),
+            (r#"{"name":"codex-mcp-client","version":"1"}"#, 5),
+            (r#"{"name":"mcp-remote","version":"1"}"#, 15),
+            (r#"{"name":7}"#, 15),
+            ("null", 15),
+        ] {
+            let info = Json::literal(info);
+            assert_eq!(patience(Some(info.root())).as_secs(), seconds, "{info:?}");
+        }
+        assert_eq!(patience(None), FIRST_LISTS);
     }
 
     #[test]

@@ -55,6 +55,27 @@ async fn the_first_lists_on_a_pipe_wait_for_servers_that_take_longer_than_the_ha
     }
 }
 
+/// Whether its handshake or each of its requests says who it is.
+#[tokio::test]
+async fn a_client_that_gives_up_soon_is_not_kept_waiting_for_a_list() {
+    let gate = Gate::new();
+    let server = slow(&gate);
+    let builder = Gateway::of().upstream("slow", &server);
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"rmcp","version":"1"}}}"#;
+    let legacy = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    let modern = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"rmcp","version":"1"}}}}"#;
+    for (first, list) in [(Some(hello), legacy), (None, modern)] {
+        let mut pipe = Piped::start(&builder.text()).await;
+        if let Some(hello) = first {
+            pipe.ask(hello).await;
+        }
+        // Fifteen seconds after the start anybody is answered.
+        let list = within(Duration::from_secs(10), "a list", pipe.ask(list)).await;
+        assert_eq!(parse(&list)["result"]["tools"], json!([]), "{list}");
+    }
+    gate.open();
+}
+
 #[tokio::test]
 async fn a_session_that_begins_while_a_server_starts_is_told_what_it_says() {
     let gate = Gate::new();

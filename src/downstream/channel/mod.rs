@@ -13,6 +13,7 @@ use std::{
     net::IpAddr,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -31,9 +32,10 @@ use super::{
 use crate::{
     audit::journal::Sender,
     call::{Identity, Owner},
+    json::Node,
     jsonrpc::{Frame, Message, Request, RequestId, RpcError, decode},
     memory, metrics,
-    protocol::{codes, methods, names::Scope},
+    protocol::{codes, meta, methods, names::Scope},
 };
 
 /// Requests in flight on one connection. Beyond that a request waits on HTTP, and is refused on a pipe.
@@ -79,6 +81,8 @@ struct State {
     ended: bool,
     /// What can be cancelled, by the key of its id.
     running: HashMap<Bytes, CancellationToken>,
+    /// How long its client may be kept waiting for a list, if its handshake told.
+    patience: Option<Duration>,
 }
 
 /// A request that can be cancelled, until it is dropped.
@@ -285,6 +289,9 @@ impl Channel {
     }
 
     async fn begin(&self, inbound: Inbound, request: Request) {
+        let params = request.params.as_ref();
+        let client = params.and_then(|params| params.root().member("clientInfo"));
+        self.state().patience = Some(starting::patience(client));
         let message = Message::One(Frame::Request(request));
         let answer = self.door.accept_decoded(inbound, message).await;
         if let Answer::Frame(FrameResponse {
@@ -392,10 +399,15 @@ impl Channel {
         permit: OwnedSemaphorePermit,
     ) {
         let (door, out) = (self.door.clone(), self.out.clone());
-        self.door
-            .backing
-            .tasks
-            .spawn(answer(door, inbound, message, out, known, permit));
+        let patience = self.state().patience;
+        self.door.backing.tasks.spawn(answer(
+            door,
+            inbound,
+            message,
+            out,
+            (known, patience),
+            permit,
+        ));
     }
 
     /// Takes note of a request that can be cancelled; `None` where one with its id is there.
@@ -436,7 +448,7 @@ async fn answer(
     inbound: Inbound,
     message: Message,
     out: Out,
-    known: Option<Known>,
+    (known, patience): (Option<Known>, Option<Duration>),
     permit: OwnedSemaphorePermit,
 ) {
     let owed = Owed::Response(match &message {
@@ -445,9 +457,10 @@ async fn answer(
     });
     // Whoever has a pipe has it from the start on, and may ask for a list just once.
     let waits = inbound.headers.is_none() && starting::asks_for_a_list(&message);
+    let patience = patience.unwrap_or_else(|| starting::patience(client_of(&message)));
     let work = async {
         if waits {
-            door.starting.lists(&door.closing).await;
+            door.starting.lists(patience, &door.closing).await;
         }
         out.tell(door.accept_decoded(inbound, message).await).await;
     };
@@ -461,6 +474,17 @@ async fn answer(
         None => work.await,
     }
     drop(permit);
+}
+
+/// What a request that describes itself says of its client.
+fn client_of(message: &Message) -> Option<Node<'_>> {
+    match message {
+        Message::One(Frame::Request(request)) => {
+            let meta = request.params.as_ref()?.root().member(meta::META)?;
+            meta.member(meta::CLIENT_INFO)
+        }
+        Message::One(_) | Message::Batch(_) => None,
+    }
 }
 
 /// What a message is owed, whatever happens.
