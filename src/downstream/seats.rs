@@ -1,6 +1,6 @@
 //! Seats: how many sessions there may be, of all together and of one party of those who come, and likewise streams of 2024-11-05.
 //!
-//! Guarantees: a seat is given back when it is dropped, and a refusal is counted. Whoever has no name is counted by the address
+//! Guarantees: a seat is given back when it is dropped. Whoever has no name is counted by the address
 //! it comes from, so that one such does not take the seats of all others (SECURITY STATE-6).
 
 use std::{
@@ -9,10 +9,7 @@ use std::{
 };
 
 use super::legacy::SessionBounds;
-use crate::{
-    events::Party,
-    metrics::{Bound, reached},
-};
+use crate::{events::Party, metrics::Bound};
 
 /// Those that are taken.
 #[derive(Debug, Default)]
@@ -35,23 +32,28 @@ pub(super) struct Seat {
 }
 
 impl Seats {
-    /// One more; `None` when there are too many.
-    pub(super) fn take(self: &Arc<Self>, party: Party, bounds: &SessionBounds) -> Option<Seat> {
+    /// One more.
+    ///
+    /// # Errors
+    /// The bound that is reached, for the caller to count if it refuses anybody for that.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        party: &Party,
+        bounds: &SessionBounds,
+    ) -> Result<Seat, Bound> {
         let mut taken = self.taken();
         if taken.total >= bounds.total {
-            reached(Bound::SessionsProcess);
-            return None;
+            return Err(Bound::SessionsProcess);
         }
-        let own = taken.parties.get(&party).copied().unwrap_or_default();
+        let own = taken.parties.get(party).copied().unwrap_or_default();
         if own >= bounds.per_principal {
-            reached(Bound::SessionsPrincipal);
-            return None;
+            return Err(Bound::SessionsPrincipal);
         }
         taken.total += 1;
         taken.parties.insert(party.clone(), own + 1);
-        Some(Seat {
+        Ok(Seat {
             seats: self.clone(),
-            party,
+            party: party.clone(),
         })
     }
 
@@ -63,6 +65,13 @@ impl Seats {
     pub(super) fn is_empty(&self) -> bool {
         let taken = self.taken();
         taken.total == 0 && taken.parties.is_empty()
+    }
+}
+
+impl Seat {
+    /// Whose it is.
+    pub(super) const fn party(&self) -> &Party {
+        &self.party
     }
 }
 
@@ -82,10 +91,10 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{call::Principal, metrics::seen};
+    use crate::call::Principal;
 
     #[test]
-    fn who_has_no_name_takes_the_seats_of_one_address_and_each_refusal_is_counted() {
+    fn who_has_no_name_takes_the_seats_of_one_address() {
         let bounds = SessionBounds {
             per_principal: 2,
             total: 6,
@@ -100,16 +109,17 @@ mod tests {
             from("192.0.2.2"),
             Party::of(&nobody, None),
         ] {
-            seen::take();
-            held.push(seats.take(party.clone(), &bounds).unwrap());
-            held.push(seats.take(party.clone(), &bounds).unwrap());
-            assert!(held.len() == 6 || seats.take(party, &bounds).is_none());
-            let refused = (held.len() < 6).then_some(Bound::SessionsPrincipal);
-            assert_eq!(seen::take(), Vec::from_iter(refused));
+            held.push(seats.take(&party, &bounds).unwrap());
+            held.push(seats.take(&party, &bounds).unwrap());
+            let refused = seats.take(&party, &bounds).unwrap_err();
+            let bound = match held.len() {
+                6 => Bound::SessionsProcess,
+                _ => Bound::SessionsPrincipal,
+            };
+            assert_eq!(refused, bound);
         }
-        let ana = || seats.take(Party::of(&Principal::new("ana"), None), &bounds);
-        assert!(ana().is_none());
-        assert_eq!(seen::take(), [Bound::SessionsProcess]);
+        let ana = || seats.take(&Party::of(&Principal::new("ana"), None), &bounds);
+        assert_eq!(ana().unwrap_err(), Bound::SessionsProcess);
         held.pop();
         held.push(ana().unwrap());
         held.clear();

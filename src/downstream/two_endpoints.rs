@@ -32,6 +32,7 @@ use crate::{
     events::Party,
     jsonrpc::sse,
     memory::{self, Work},
+    metrics,
     protocol::{codes, names::Scope},
     server::{
         Body, Endpoint, RemoteEnd,
@@ -237,7 +238,8 @@ impl Lines {
     /// Takes in a stream; `None` when there are too many: as many as there may be sessions.
     fn open(self: &Arc<Self>, channel: Channel, peer: RemoteEnd) -> Option<Line> {
         let party = Party::of(channel.owner.principal(), Some(peer.client));
-        let seat = self.seats.take(party, channel.door.sessions.bounds())?;
+        let taken = self.seats.take(&party, channel.door.sessions.bounds());
+        let seat = taken.inspect_err(|bound| metrics::reached(*bound)).ok()?;
         let name: Arc<str> = random_id().into();
         let channel = Arc::new(channel);
         self.open.insert(name.clone(), channel.clone());

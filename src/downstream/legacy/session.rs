@@ -218,6 +218,16 @@ impl Session {
         idle.then_some(Bound::SessionIdle)
     }
 
+    /// For how long nobody has used it, if nothing runs in it, nobody reads it and it watches nothing: its client may be gone.
+    pub(super) fn is_left_for(&self, now: Instant) -> Option<Duration> {
+        let left = !self.piped
+            && self.flights.is_empty()
+            && !self.outbox.is_read()
+            && self.subscriptions.count() == 0;
+        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        left.then(|| now.duration_since(self.born).saturating_sub(used))
+    }
+
     /// What operators see of it.
     pub(super) fn seen(&self) -> SessionSeen {
         let age = self.age();

@@ -1,8 +1,9 @@
 //! Sessions of the handshake era: unguessable, bounded, bound to one principal and one endpoint (SECURITY STATE-6).
 
 use std::{
+    cmp::Reverse,
     net::IpAddr,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -53,6 +54,13 @@ impl Default for SessionBounds {
     }
 }
 
+/// How long one has to be left alone before it may end to make room for another of its party.
+const LEFT: Duration = Duration::from_secs(60);
+/// How many end at once then, so that they are seldom looked for.
+const MADE_ROOM: usize = 64;
+/// How long it is not looked again where there was nothing to end.
+const FRUITLESS: Duration = Duration::from_secs(1);
+
 /// How often ended sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(20);
 
@@ -67,6 +75,8 @@ pub struct Sessions {
     bounds: SessionBounds,
     live: DashMap<Arc<str>, Live, DefaultHashBuilder>,
     seats: Arc<Seats>,
+    /// For whom room was looked for in vain last, and when. Held for a moment, by who finds no seat.
+    full: Mutex<Option<(Party, Instant)>>,
     shared: Shared,
 }
 
@@ -74,7 +84,7 @@ pub struct Sessions {
 #[derive(Debug)]
 struct Live {
     session: Arc<Session>,
-    _seat: Seat,
+    seat: Seat,
 }
 
 /// Into how many parts the table of sessions is divided, each with a lock that whoever looks at it changes: so many that calls of
@@ -88,6 +98,7 @@ impl Sessions {
             bounds,
             live: DashMap::with_hasher_and_shard_amount(DefaultHashBuilder::default(), SHARDS),
             seats: Arc::default(),
+            full: Mutex::default(),
             shared: Shared {
                 outboxes: Arc::new(outbox::Shared::keeping(outbox::Room {
                     notices: bounds.waiting.0,
@@ -157,7 +168,7 @@ impl Sessions {
     ) -> Result<Arc<Session>, Refused> {
         let principal = identity.principal.clone();
         let party = Party::of(&principal, address);
-        let seat = self.seats.take(party, &self.bounds).ok_or(Refused)?;
+        let seat = self.seat(&party)?;
         let id: Arc<str> = random_id().into();
         let ended = CancellationToken::new();
         let affinity = Affinity {
@@ -185,10 +196,53 @@ impl Sessions {
         ));
         let live = Live {
             session: session.clone(),
-            _seat: seat,
+            seat,
         };
         self.live.insert(id, live);
         Ok(session)
+    }
+
+    /// A seat. Where a party has all it may have, those of its sessions end that were left alone for longest: many clients go without a
+    /// word, and cannot end what they have forgotten.
+    fn seat(&self, party: &Party) -> Result<Seat, Refused> {
+        let bound = match self.seats.take(party, &self.bounds) {
+            Ok(seat) => return Ok(seat),
+            Err(bound) => bound,
+        };
+        if bound == metrics::Bound::SessionsPrincipal
+            && self.make_room(party, Instant::now())
+            && let Ok(seat) = self.seats.take(party, &self.bounds)
+        {
+            return Ok(seat);
+        }
+        metrics::reached(bound);
+        Err(Refused)
+    }
+
+    /// Ends sessions of a party that nobody seems to use; whether there were any.
+    fn make_room(&self, party: &Party, now: Instant) -> bool {
+        let full = || self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever asks again and again has not all sessions looked through each time.
+        let in_vain = |(of, at): &(Party, Instant)| of == party && now < *at + FRUITLESS;
+        if full().as_ref().is_some_and(in_vain) {
+            return false;
+        }
+        let own = self.live.iter().filter(|live| live.seat.party() == party);
+        let left = own.filter_map(|live| {
+            let left = live.session.is_left_for(now)?;
+            (left >= LEFT).then(|| (left, live.session.clone()))
+        });
+        let mut left: Vec<_> = left.collect();
+        left.sort_unstable_by_key(|(left, _)| Reverse(*left));
+        left.truncate(MADE_ROOM);
+        for (_, session) in &left {
+            metrics::reached(metrics::Bound::SessionIdle);
+            self.end(session);
+        }
+        if left.is_empty() {
+            *full() = Some((party.clone(), now));
+        }
+        !left.is_empty()
     }
 
     /// The session with this id, if it is this principal's, by the client that opened it, and of this endpoint; a stranger's is as unknown as none.
@@ -288,6 +342,31 @@ mod tests {
         assert!(!find(&session.id, &Scope::All));
         assert!(session.ended.is_cancelled());
         assert!(sessions.seats.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_all_sessions_there_may_be_gets_the_room_of_those_left_alone() {
+        let sessions = sessions(SessionBounds {
+            per_principal: 3,
+            ..SessionBounds::default()
+        });
+        let find = |session: &Session| {
+            let found = sessions.find(&session.id, &Identity::anonymous(), &Scope::All);
+            found.is_some()
+        };
+        let [busy, used, left] = [(); 3].map(|()| open(&sessions).unwrap());
+        let _reader = busy.outbox.open(Form::Events).unwrap();
+        seen::take();
+        assert!(open(&sessions).is_err(), "all are new");
+        assert_eq!(seen::take(), [Bound::SessionsPrincipal]);
+        tokio::time::advance(LEFT).await;
+        assert!(find(&used));
+        let new = open(&sessions).unwrap();
+        assert_eq!(seen::take(), [Bound::SessionIdle]);
+        assert!(!find(&left) && find(&busy) && find(&used) && find(&new));
+        // Nobody's is left now.
+        assert!(open(&sessions).is_err());
+        assert_eq!(seen::take(), [Bound::SessionsPrincipal]);
     }
 
     /// Who was proved to be this principal.
