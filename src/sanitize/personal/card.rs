@@ -11,7 +11,7 @@ use super::{
     labels::{self, Label},
     national::{Countries, Near},
     number::{MOST, Number, stands_alone},
-    words::Words,
+    words::{PARTS, Words},
 };
 use crate::sanitize::work::looked;
 
@@ -144,7 +144,7 @@ const WHOLE: [&[u8]; 2] = [b"karta", b"karty"];
 static SAYS: LazyLock<Words> = LazyLock::new(|| {
     let words = WORDS.iter().map(|word| (*word, 0));
     let words = words.chain(WHOLE.iter().map(|word| (*word, 1)));
-    Words::of(words, |word| word.len() > 3)
+    Words::of(words, PARTS)
 });
 
 /// How cards are grouped: a space stands for what stands between any two groups.

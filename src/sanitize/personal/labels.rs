@@ -4,7 +4,7 @@
 
 use std::{ops::Range, sync::LazyLock};
 
-use super::words::Words;
+use super::words::{PARTS, Words};
 use crate::sanitize::work::looked;
 
 /// How long a name may be with what stands between it and the number, in bytes.
@@ -167,11 +167,8 @@ const OTHER: [&str; 76] = [
     "factur",
 ];
 
-static OTHERS: LazyLock<Words> = LazyLock::new(|| {
-    Words::of(OTHER.iter().map(|part| (part.as_bytes(), 0)), |part| {
-        part.len() > 3
-    })
-});
+static OTHERS: LazyLock<Words> =
+    LazyLock::new(|| Words::of(OTHER.iter().map(|part| (part.as_bytes(), 0)), PARTS));
 
 /// Whether a part of a word for what is counted, ordered or sent stands in a name.
 pub(super) fn is_other(name: &[u8]) -> bool {

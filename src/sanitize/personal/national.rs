@@ -24,7 +24,7 @@ use super::{
     shapes::{Known, Shapes},
     table,
     tables::Tables,
-    words::Words,
+    words::{Where, Words},
 };
 use crate::sanitize::{placeholder::is_placeholder, work::looked};
 
@@ -108,7 +108,13 @@ impl Countries {
         let joined = joined.map(|(word, whose)| (word.as_bytes(), *whose));
         Self {
             names: all().map(|(name, _)| name.into()).collect(),
-            words: Words::of(words.chain(joined), is_part),
+            words: Words::of(
+                words.chain(joined),
+                Where {
+                    is_part,
+                    apart: true,
+                },
+            ),
             shapes: Shapes::read(),
         }
     }

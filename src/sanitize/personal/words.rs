@@ -19,21 +19,40 @@ use crate::sanitize::{
 const ALONE: usize = 3;
 /// And of those that may be parts of others.
 const PART: usize = ALONE + 1;
+/// By so many it is told where one of these may begin.
+const BEGINNING: usize = PART + 1;
 /// Words are kept in so many groups, in bits: more than there are words.
 const GROUPS: u32 = 9;
 
 /// Words by where they may begin.
 #[derive(Debug)]
 pub(super) struct Words {
-    parts: Set<PART>,
-    alone: Set<ALONE>,
+    parts: Set<PART, BEGINNING>,
+    alone: Set<ALONE, ALONE>,
+    /// Whether the others stand behind no letter at all, unless in small ones a capital begins a word.
+    apart: bool,
 }
+
+/// Where words may stand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Where {
+    /// Which of them may be parts of other words.
+    pub(super) is_part: fn(&[u8]) -> bool,
+    /// Whether the others need not be told behind capitals either.
+    pub(super) apart: bool,
+}
+
+/// Of four bytes or more anywhere, and the others where no word goes on in small letters.
+pub(super) const PARTS: Where = Where {
+    is_part: |word| word.len() > ALONE,
+    apart: false,
+};
 
 /// Words by what they begin with.
 #[derive(Debug)]
-struct Set<const N: usize> {
-    /// Where in sixty-four bytes one may begin: in one place of seven.
-    beginnings: Beginnings<N>,
+struct Set<const N: usize, const M: usize> {
+    /// Where in sixty-four bytes one may begin, by their first `M`.
+    beginnings: Beginnings<M>,
     /// Of those most are told apart here.
     heads: Heads,
     /// The words by their heads.
@@ -55,11 +74,10 @@ struct Word {
 const EITHER: u64 = u64::from_le_bytes([31; 8]);
 
 impl Words {
-    /// Words of two bytes or more, and whose they are; `is_part` tells which of them may be a part of another word. Those in capitals
-    /// only are not looked for in small letters.
+    /// Words of two bytes or more, and whose they are. Those in capitals only are not looked for in small letters.
     pub(super) fn of(
         words: impl IntoIterator<Item = (&'static [u8], u8)>,
-        is_part: fn(&[u8]) -> bool,
+        Where { is_part, apart }: Where,
     ) -> Self {
         let words = words.into_iter().map(|(bytes, whose)| {
             let length = bytes.len().min(8) as u32;
@@ -77,11 +95,13 @@ impl Words {
         Self {
             parts: Set::of(&parts),
             alone: Set::of(&alone),
+            apart,
         }
     }
 
     /// Tells every word in a piece of text: where it stands, and whose it is. Those that are no part of any are left out where they
-    /// go on from a small letter in small letters.
+    /// go on from a small letter in small letters, and where they stand apart, behind any letter, unless a capital stands behind a
+    /// small one.
     #[inline]
     pub(super) fn each(&self, piece: &[u8], mut told: impl FnMut(Range<usize>, u8)) {
         looked(piece.len());
@@ -92,12 +112,18 @@ impl Words {
     fn blocks<S: Simd>(&self, simd: S, piece: &[u8], told: &mut impl FnMut(Range<usize>, u8)) {
         let parts = self.parts.beginnings.tables(simd);
         let alone = self.alone.beginnings.tables(simd);
-        let (mut at, mut before) = (0, 0);
+        let (mut at, mut before) = (0, (0, 0));
         while at < piece.len() {
-            let bytes = Marks::on_from::<PART>(simd, piece, at);
+            let bytes = Marks::on_from::<BEGINNING>(simd, piece, at);
             let small = bits(bytes[0].within(b'a', 26));
-            let inside = small & behind(before, small, 1);
-            before = small;
+            let letter = small | bits(bytes[0].within(b'A', 26));
+            let behind_small = behind(before.0, small, 1);
+            let inside = if self.apart {
+                behind(before.1, letter, 1) & !(behind_small & letter & !small)
+            } else {
+                small & behind_small
+            };
+            before = (small, letter);
             for start in places(at, bits(parts.may_begin(&bytes))) {
                 self.parts.at(piece, start, told);
             }
@@ -109,7 +135,7 @@ impl Words {
     }
 }
 
-impl<const N: usize> Set<N> {
+impl<const N: usize, const M: usize> Set<N, M> {
     fn of(words: &[Word]) -> Self {
         let mut all = Self {
             beginnings: Beginnings::of(words.iter().map(|word| word.bytes)),
@@ -197,13 +223,23 @@ mod tests {
         #[test]
         fn words_are_found_where_a_plain_loop_finds_them(
             text in "([a-z ]{0,20}|[tTiInNcCaAxXdDsS. ]{1,9}|tax id|EMšo|инн|IdentifikationsNUMMER|[\u{80}-\u{ff}]{1,3}){0,12}",
+            apart in any::<bool>(),
         ) {
             let piece = text.as_bytes();
             let all = ALL.iter().zip(0..).map(|(word, whose)| (*word, whose));
-            let words = Words::of(all, |word| word.len() > 3);
+            let words = Words::of(all, Where { is_part: |word| word.len() > 3, apart });
             let mut found = Vec::new();
-            let small = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
-            let inside = |start: usize| small(start) && small(start.wrapping_sub(1));
+            let is = |at: usize, of: fn(&u8) -> bool| piece.get(at).is_some_and(of);
+            let small = |at: usize| is(at, u8::is_ascii_lowercase);
+            let inside = |start: usize| {
+                let before = start.wrapping_sub(1);
+                if apart {
+                    let camel = is(start, u8::is_ascii_uppercase) && small(before);
+                    is(before, u8::is_ascii_alphabetic) && !camel
+                } else {
+                    small(start) && small(before)
+                }
+            };
             words.each(piece, |span, whose| {
                 if span.len() > 3 || !inside(span.start) {
                     found.push((span, usize::from(whose)));

@@ -11,7 +11,7 @@ use super::{BLOCK, block};
 pub(in crate::sanitize) struct Marks<S: Simd>(u8x64<S>);
 
 /// How far on from a block may be looked with it.
-const FARTHER: usize = 3;
+const FARTHER: usize = 4;
 
 /// Of which bytes of a block something holds.
 pub(in crate::sanitize) type Held<S> = mask8x64<S>;
@@ -58,7 +58,7 @@ impl<S: Simd> Marks<S> {
         }
     }
 
-    /// The same, and what stands one byte farther on, and so forth: `N` of them, up to four.
+    /// The same, and what stands one byte farther on, and so forth: `N` of them, up to five.
     #[inline(always)]
     pub(in crate::sanitize) fn on_from<const N: usize>(
         simd: S,
