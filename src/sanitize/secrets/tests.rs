@@ -100,6 +100,26 @@ fn a_name_and_an_assignment_tell_what_has_no_form_of_its_own() {
 }
 
 #[test]
+fn a_word_announces_a_value_without_an_assignment() {
+    for word in [
+        "token",
+        "apikey",
+        "key",
+        "secret",
+        "credential",
+        "Credential",
+    ] {
+        let told = told(&format!("use {word} {}", body()));
+        assert!(
+            matches!(&told[..], [(_, _, found)] if *found == body()),
+            "{word}: {told:?}"
+        );
+    }
+    let other = told(&format!("use parcel {}", body()));
+    assert!(other.is_empty(), "{other:?}");
+}
+
+#[test]
 fn names_in_which_no_token_begins_are_known_again_and_hide_none() {
     let uuid = "0af7651c-dd84-48f5-b916-cd43dd8448eb";
     let token = format!("gh{}{}", "p_", body());
