@@ -23,30 +23,19 @@ pub const HEAD_START: Duration = Duration::from_secs(2);
 /// 20 s.
 pub const FIRST_LISTS: Duration = Duration::from_secs(15);
 
-/// How long clients of these names wait for a list at most, less what they lose on the way: they give up on the whole program then. A name
-/// that many programs have is that of the SDK they are written with.
-const IMPATIENT: [(&str, Duration); 3] = [
-    // Five seconds, of agents that are written with the SDK of Python.
-    ("mcp", Duration::from_secs(3)),
-    // Ten, for the handshake and the first list.
-    ("codex", Duration::from_secs(5)),
-    // Two, of a desktop that keeps to the name of the SDK of Rust.
-    ("rmcp", Duration::from_secs(1)),
-];
-
-/// How long a client may be kept waiting for a list, by the name in its `clientInfo`, which need not be true: it is the worse off
-/// itself.
+/// How long a client may be kept waiting for a list, by the name in its `clientInfo`: some give up on the whole program after a few
+/// seconds. Whoever gives a wrong name has itself to blame.
 pub(super) fn patience(client: Option<Node<'_>>) -> Duration {
     let name = client.and_then(|info| info.member("name")?.as_str());
-    let known = |name: &str| {
-        let mut all = IMPATIENT.iter();
-        let known = all.find(|(known, _)| match *known {
-            "codex" => name.starts_with("codex"),
-            known => name == known,
-        });
-        known.map(|(_, patience)| *patience)
-    };
-    name.and_then(|name| known(&name)).unwrap_or(FIRST_LISTS)
+    match name.as_deref().unwrap_or_default() {
+        // The SDK of Python's own, under which agents come that give each request five seconds.
+        "mcp" => Duration::from_secs(3),
+        // The SDK of Rust's own, under which a desktop comes that gives two.
+        "rmcp" => Duration::from_secs(1),
+        // Ten, for the handshake and the first list.
+        codex if codex.starts_with("codex") => Duration::from_secs(5),
+        _ => FIRST_LISTS,
+    }
 }
 
 /// Whether servers are in their first start. A cheap handle.

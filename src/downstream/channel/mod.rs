@@ -399,15 +399,14 @@ impl Channel {
         permit: OwnedSemaphorePermit,
     ) {
         let (door, out) = (self.door.clone(), self.out.clone());
-        let patience = self.state().patience;
-        self.door.backing.tasks.spawn(answer(
-            door,
-            inbound,
-            message,
-            out,
-            (known, patience),
-            permit,
-        ));
+        // Whoever has a pipe has it from the start on, and may ask for a list just once.
+        let waits = self.piped && starting::asks_for_a_list(&message);
+        let waits = waits.then(|| {
+            let told = self.state().patience;
+            told.unwrap_or_else(|| starting::patience(client_of(&message)))
+        });
+        let work = answer(door, inbound, message, out, (known, waits), permit);
+        self.door.backing.tasks.spawn(work);
     }
 
     /// Takes note of a request that can be cancelled; `None` where one with its id is there.
@@ -448,18 +447,15 @@ async fn answer(
     inbound: Inbound,
     message: Message,
     out: Out,
-    (known, patience): (Option<Known>, Option<Duration>),
+    (known, waits): (Option<Known>, Option<Duration>),
     permit: OwnedSemaphorePermit,
 ) {
     let owed = Owed::Response(match &message {
         Message::One(Frame::Request(request)) => Some(request.id.clone()),
         Message::One(_) | Message::Batch(_) => None,
     });
-    // Whoever has a pipe has it from the start on, and may ask for a list just once.
-    let waits = inbound.headers.is_none() && starting::asks_for_a_list(&message);
-    let patience = patience.unwrap_or_else(|| starting::patience(client_of(&message)));
     let work = async {
-        if waits {
+        if let Some(patience) = waits {
             door.starting.lists(patience, &door.closing).await;
         }
         out.tell(door.accept_decoded(inbound, message).await).await;

@@ -1,9 +1,9 @@
 //! Words that say what a number is, looked for together and in either case.
 //!
 //! Guarantees: every place of every word is told, those that overlap too, but inside of other words those only that may be parts
-//! of some; linear, since few words begin alike. What is kept is small, 4 KiB and a few for the words themselves, so that looking for words does not
-//! drive everything else out of the caches: an automaton of the same words takes 1.2 MB. Deliberately absent: what may stand
-//! beside a word.
+//! of some; linear, since few words begin alike. What is kept is small, 4 KiB and a few for the words themselves, so that looking
+//! for words does not drive everything else out of the caches: an automaton of the same words takes 1.2 MB. Deliberately absent:
+//! what may stand beside a word.
 
 use std::ops::Range;
 
